@@ -1,0 +1,520 @@
+"""The stateful Agent: one owner of a transcript, many runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, Literal, Self
+
+import anyio
+import msgspec
+
+from course.agent.errors import AgentBusyError, AgentClosedError, AgentIdleError, AgentLimitError
+from course.agent.events import (
+    AgentEvent,
+    AssistantMessageEvent,
+    Emitter,
+    MessageAcceptedEvent,
+    QueuedMessage,
+    RunEndEvent,
+    RunError,
+    RunResult,
+    RunStartEvent,
+    RunStatus,
+    TextDeltaEvent,
+    ToolEndEvent,
+    ToolSkippedEvent,
+    TurnEndEvent,
+)
+from course.agent.listeners import ErrorLog, Listener, SubscriberError, Subscription
+from course.agent.loop import run_agent_loop
+from course.agent.messages import AssistantMessage, Message, UserMessage
+from course.agent.model import FixedModel, Model
+from course.agent.policy import AGENT_OWNED, Limits, QueuePolicy
+from course.agent.signal import Signal
+from course.agent.streams import EventStream
+from course.agent.tasks import TaskOwner
+from course.agent.tools import ToolRegistry
+from course.agent.transcript import Transcript, is_error
+
+RunStream = EventStream[AgentEvent, RunResult]
+
+
+class AgentState(msgspec.Struct, frozen=True):
+    """What an Agent looks like after the events dispatched so far.
+
+    `messages` moves at `run_start` and `run_end`. `streaming_text` is the answer being written, `pending_call_ids`
+    the calls of the current turn that have no result yet, `last_status` how the last run ended.
+    """
+
+    status: Literal["idle", "running"] = "idle"
+    messages: Transcript = Transcript()
+    active_run_id: str | None = None
+    last_status: RunStatus | None = None
+    streaming_text: str = ""
+    pending_call_ids: tuple[str, ...] = ()
+
+
+def reduce_agent_state(state: AgentState, event: AgentEvent) -> AgentState:
+    """The state after this event. Pure: it owns nothing and changes nothing it was given.
+
+    `run_start` makes its run the active one. An event of any other run than the active one gives back `state` itself.
+    """
+    # BEGIN SOLUTION 9.1: give the state that follows this event
+    if isinstance(event, RunStartEvent):
+        return AgentState("running", event.messages, event.run_id, state.last_status)
+    if event.run_id != state.active_run_id:
+        return state
+    if isinstance(event, TextDeltaEvent):
+        return msgspec.structs.replace(state, streaming_text=state.streaming_text + event.text)
+    if isinstance(event, AssistantMessageEvent):
+        pending = tuple([call.id for call in event.message.calls])
+        return msgspec.structs.replace(state, streaming_text="", pending_call_ids=pending)
+    if isinstance(event, ToolEndEvent | ToolSkippedEvent):
+        pending = tuple([id for id in state.pending_call_ids if id != event.result.call_id])
+        return msgspec.structs.replace(state, pending_call_ids=pending)
+    if isinstance(event, RunEndEvent):
+        return AgentState("idle", event.result.messages, None, event.result.status)
+    return state
+    # END SOLUTION
+
+
+class ActiveRun:
+    """What belongs to one run and ends with it: its id, its own Signal, its stream and its numbered events."""
+
+    def __init__(self, id: str, publish: Callable[[ActiveRun, AgentEvent], None]) -> None:
+        self.id = id
+        self.signal = Signal()
+        self.stream: RunStream = EventStream()
+        self.emit = Emitter(id, partial(publish, self))
+
+
+_inside: ContextVar[tuple[Agent, ...]] = ContextVar("agents whose run this code is part of", default=())
+
+
+class Agent:
+    """Owns a transcript, and lets one run at a time work on it.
+
+    `prompt()` starts a run and returns its stream; `await stream` gives the RunResult. Use it as
+    `async with Agent(model=…) as agent:`, on asyncio or trio, or bare on a running asyncio loop, as in a notebook.
+    Its methods belong to the loop's thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        tools: ToolRegistry | None = None,
+        system: str = "",
+        messages: Iterable[Message] = (),
+        max_steps: int = 16,
+        queues: QueuePolicy = AGENT_OWNED,
+        limits: Limits = Limits(),
+    ) -> None:
+        """Fix the model's method and the tools as they are now; replacing or registering later changes nothing.
+
+        Raises TranscriptError for `messages` with an unpaired call, AgentLimitError for more than
+        `limits.owned`, ValueError for `max_steps` below 1 (model requests a run may make).
+        """
+        if max_steps < 1:
+            raise ValueError("max_steps must be at least 1: one request is the least a run can make")
+        self._model = FixedModel(model.stream)
+        self._tools = (tools if tools is not None else ToolRegistry()).snapshot()
+        self._system = system
+        self._max_steps = max_steps
+        self._policy = queues
+        self._limits = limits
+        self._messages = Transcript(messages)
+        self._messages.check_pairs()
+        if len(self._messages) > limits.owned:
+            raise self._limit_error(f"{len(self._messages)} messages are more than the {limits.owned} an Agent owns")
+        self._state = AgentState(messages=self._messages)
+        self._active: ActiveRun | None = None
+        self._runs = 0
+        self._queue: list[QueuedMessage] = []
+        self._subscriptions: list[Subscription] = []
+        self._errors = ErrorLog()
+        self._events: deque[tuple[ActiveRun, AgentEvent]] = deque()
+        self._dispatching = False
+        self._owner = TaskOwner()
+        self._closed = False
+
+    @property
+    def messages(self) -> Transcript:
+        """The transcript as it is now: with a run's input from its claim on, and with every turn that is complete."""
+        return self._messages
+
+    @property
+    def state(self) -> AgentState:
+        """The state after the events dispatched so far."""
+        return self._state
+
+    @property
+    def is_running(self) -> bool:
+        """True from the moment `prompt()` has claimed until the run's outcome is decided."""
+        return self._active is not None
+
+    @property
+    def queued(self) -> tuple[QueuedMessage, ...]:
+        """The messages that wait, oldest first."""
+        return tuple(self._queue)
+
+    @property
+    def subscriber_errors(self) -> tuple[SubscriberError, ...]:
+        """What listeners raised, oldest first; the last 256. `subscriber_error_count` counts them all."""
+        # BEGIN SOLUTION 9.3: show the recorded errors, and no list that a caller could change
+        return self._errors.last
+        # END SOLUTION
+
+    @property
+    def subscriber_error_count(self) -> int:
+        return self._errors.count
+
+    @property
+    def room(self) -> int:
+        """How many more messages can be queued now, at least 0.
+
+        Each queued message needs room for itself and its answer. While a run is active, the largest turn it
+        could still add is kept free as well.
+        """
+        # BEGIN SOLUTION 9.9: count the pairs that still fit, and the places in the queue
+        turn = self._limits.turn if self._active is not None else 0
+        free = min(self._free_pairs(turn), self._limits.queued - len(self._queue))
+        return max(0, free)
+        # END SOLUTION
+
+    def prompt(self, text: str) -> RunStream:
+        """Start a run with this message. It is claimed, or refused, before this returns; nothing is awaited.
+
+        Raises AgentBusyError while a run is active, AgentLimitError when the transcript is full, AgentClosedError
+        after `aclose()`, RuntimeError where no event loop could own the run. After any of them nothing has changed.
+        """
+        # BEGIN SOLUTION 9.2: refuse or claim, before anything can wait
+        self._check_can_start("prompt()")
+        message = UserMessage(text)
+        self._check_room_for_prompt()
+        return self._start([QueuedMessage("prompt", message), *self._joining_steering()])
+        # END SOLUTION
+
+    def continue_(self) -> RunStream:
+        """Start a run from the transcript's tail, without a new prompt.
+
+        Queued steering goes first. After a finished answer a queued follow-up is needed; after a user message, a
+        tool result or a failed answer the model is asked again. Raises AgentIdleError when there is nothing to
+        go on with, and what `prompt()` raises.
+        """
+        # BEGIN SOLUTION 9.7: find out from the tail what a run would say first
+        self._check_can_start("continue_()")
+        self._check_room_for_prompt()
+        inputs = self._take("steering")
+        tail = self._messages[-1] if self._messages else None
+        if not inputs and isinstance(tail, AssistantMessage) and not is_error(tail):
+            inputs = self._take("follow_up")
+            if not inputs:
+                raise AgentIdleError(
+                    "the last message is a finished answer, and nothing is queued to go on with; "
+                    "call prompt(), or queue something with follow_up() first"
+                )
+        if not inputs and tail is None:
+            raise AgentIdleError("the transcript is empty, so there is nothing to continue; call prompt()")
+        return self._start(inputs)
+        # END SOLUTION
+
+    def cancel(self, reason: str = "cancelled") -> bool:
+        """Ask the active run to stop. True exactly when this call was accepted; then the run ends cancelled.
+
+        False when idle, when the run was asked before, and once its outcome is decided.
+        """
+        # BEGIN SOLUTION 9.4: set the active run's own signal
+        return self._active is not None and self._active.signal.cancel(reason)
+        # END SOLUTION
+
+    def _check_can_start(self, caller: str) -> None:
+        """Raise unless a run can be claimed now."""
+        if self._closed:
+            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
+        # BEGIN SOLUTION 9.2: a second owner is refused, and told what to call instead
+        if self._active is not None:
+            raise AgentBusyError(
+                f"{caller} while {self._active.id} is active: one run owns the transcript. Correct it with steer(), "
+                "say more after it with follow_up(), or await its stream first."
+            )
+        # END SOLUTION
+        self._owner.check()
+
+    def _start(self, inputs: list[QueuedMessage]) -> RunStream:
+        """Claim the transcript for a new run with these messages, tell of it, and start its task."""
+        # BEGIN SOLUTION 9.2: fix the run's input and its record before anybody hears of it
+        self._runs += 1
+        run = ActiveRun(f"run-{self._runs}", self._publish)
+        context = self._messages.append(*[each.message for each in inputs])
+        self._active = run
+        self._messages = context
+        run.emit(RunStartEvent, context)
+        for each in inputs:
+            run.emit(MessageAcceptedEvent, each.kind, each.message, context)
+        self._owner.start(self._run, run, context)
+        return run.stream
+        # END SOLUTION
+
+    async def _run(self, run: ActiveRun, context: Transcript) -> None:
+        """The run's task. Whatever happens in it, the run is settled once; only what came from outside goes on."""
+        _inside.set((*_inside.get(), self))
+        result = None
+        try:
+            result = await run_agent_loop(
+                context,
+                model=self._model,
+                tools=self._tools,
+                system=self._system,
+                max_steps=self._max_steps,
+                signal=run.signal,
+                emit=run.emit,
+                take_steering=lambda: [each.message for each in self._take("steering")],
+                take_follow_ups=lambda: [each.message for each in self._take("follow_up")],
+                input_waits=lambda: bool(self._queue),
+                admit=self._admit,
+            )
+        except Exception as error:
+            code = error.code if isinstance(error, AgentLimitError) else "AGENT_STATE_FAILED"
+            result = RunResult("failed", self._messages, error=RunError(code, str(error) or type(error).__name__))
+        finally:
+            if result is None or run.signal.cancelled:  # an accepted cancel beats whatever raced it
+                reason = run.signal.reason or "cancelled from outside"
+                messages = self._messages if result is None else result.messages
+                result = RunResult("cancelled", messages, reason=reason)
+            self._settle(run, result)
+
+    def _settle(self, run: ActiveRun, result: RunResult) -> None:
+        """End the run: clear its record, then tell of it, then close its stream. Called once a run, awaits nothing."""
+        # BEGIN SOLUTION 9.2: settle in the one order that lets a listener of run_end start the next run
+        result = self._with_dropped(result)
+        self._messages = result.messages
+        if self._active is run:
+            self._active = None
+        run.emit(RunEndEvent, result)
+        run.stream.close(result)
+        # END SOLUTION
+
+    def steer(self, text: str) -> None:
+        """Say this at the next boundary, before the model goes on.
+
+        Raises AgentIdleError when run-owned queues are closed (no run, or one that was cancelled), and
+        AgentLimitError when there is no room. Either way nothing was queued.
+        """
+        self._enqueue("steering", text)
+
+    def follow_up(self, text: str) -> None:
+        """Say this once the model would stop. Raises like `steer()`."""
+        self._enqueue("follow_up", text)
+
+    def clear_queues(self) -> tuple[QueuedMessage, ...]:
+        """Take back everything that waits, oldest first."""
+        # BEGIN SOLUTION 9.6: hand the queue over and leave none
+        cleared = tuple(self._queue)
+        self._queue.clear()
+        return cleared
+        # END SOLUTION
+
+    def _enqueue(self, kind: Literal["steering", "follow_up"], text: str) -> None:
+        # BEGIN SOLUTION 9.5: queue the message, or refuse it and change nothing
+        message = UserMessage(text)
+        if self._closed:
+            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
+        if not self._accepts_input():
+            raise AgentIdleError("messages can be queued only while a run is active; call prompt() instead")
+        self._check_room_to_queue()
+        self._queue.append(QueuedMessage(kind, message))
+        # END SOLUTION
+
+    def _accepts_input(self) -> bool:
+        """Whether a message may be queued now, by the queue policy."""
+        open = self._active is not None and not self._active.signal.cancelled
+        # BEGIN SOLUTION 9.6: queues that outlive a run never close
+        return open or self._policy.outlive_run
+        # UNTIL THEN
+        # return open
+        # END SOLUTION
+
+    def _take(self, kind: Literal["steering", "follow_up"]) -> list[QueuedMessage]:
+        """Take what a boundary may take of this kind, oldest first."""
+        # BEGIN SOLUTION 9.5: take the waiting messages of this kind out of the queue
+        taken = [each for each in self._queue if each.kind == kind]
+        # UNTIL THEN
+        # taken: list[QueuedMessage] = []
+        # END SOLUTION
+        # BEGIN SOLUTION 9.6: agent-owned queues give one message a boundary
+        if self._policy.one_at_a_time:
+            taken = taken[:1]
+        # UNTIL THEN
+        # pass
+        # END SOLUTION
+        for each in taken:
+            self._queue.remove(each)
+        return taken
+
+    def _joining_steering(self) -> list[QueuedMessage]:
+        """Steering that was queued while idle and joins the prompt right after its message."""
+        # BEGIN SOLUTION 9.6: take what waits
+        return self._take("steering")
+        # UNTIL THEN
+        # return []
+        # END SOLUTION
+
+    def _with_dropped(self, result: RunResult) -> RunResult:
+        """The result, with the messages that end with their run listed in it."""
+        # BEGIN SOLUTION 9.5: empty a run-owned queue into the result
+        if self._policy.outlive_run or not self._queue:
+            return result
+        dropped = tuple(self._queue)
+        self._queue.clear()
+        return msgspec.structs.replace(result, dropped=dropped)
+        # UNTIL THEN
+        # return result
+        # END SOLUTION
+
+    def _free_pairs(self, reserved: int = 0) -> int:
+        """How many pairs of a message and its answer fit beside what is owned, queued and reserved."""
+        return (self._limits.owned - len(self._messages) - reserved) // 2 - len(self._queue)
+
+    def _check_room_for_prompt(self) -> None:
+        """Raise AgentLimitError unless a message and its answer fit beside what is queued."""
+        # BEGIN SOLUTION 9.9: refuse a run that could not end
+        if self._free_pairs() < 1:
+            raise self._limit_error(f"{len(self._messages)} of {self._limits.owned} messages leave no room for a run")
+        # UNTIL THEN
+        # pass
+        # END SOLUTION
+
+    def _check_room_to_queue(self) -> None:
+        """Raise AgentLimitError unless one more message can be queued, and answered later."""
+        # BEGIN SOLUTION 9.9: refuse a message now that could not be read later
+        if self.room < 1:
+            raise self._limit_error(f"no room to queue: {len(self._queue)} wait, {len(self._messages)} are owned")
+        # UNTIL THEN
+        # pass
+        # END SOLUTION
+
+    def _admit(self, message: AssistantMessage) -> None:
+        """Called by the loop before a response is adopted; raising AgentLimitError fails the run and runs no tool."""
+        # BEGIN SOLUTION 9.9: the response, its results and the answer to them fit beside what is queued
+        calls = len(message.calls)
+        needed = 1 + calls + (1 if calls else 0) + 2 * len(self._queue)
+        if len(self._messages) + needed > self._limits.owned:
+            raise self._limit_error(f"a response with {calls} calls does not fit beside {len(self._messages)} messages")
+        # UNTIL THEN
+        # pass
+        # END SOLUTION
+
+    def _limit_error(self, what: str) -> AgentLimitError:
+        return AgentLimitError(
+            f"{what}; clear_queues() frees what waits, and a new Agent with fewer `messages` is the way on"
+        )
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every event from now on, in registration order, after the state has taken it in.
+
+        It is called in the loop's thread and must not block. What it raises is recorded and hurts nobody. If it
+        returns an awaitable, that is awaited beside the run, one at a time and in order, until the agent is
+        closed. The function returned ends this registration and no other; calling it again does nothing.
+        """
+        registered: Subscription | None = Subscription(listener, self._owner, self._errors)
+        self._subscriptions.append(registered)
+
+        def unsubscribe() -> None:
+            nonlocal registered
+            # BEGIN SOLUTION 9.3: end this registration once, and forget the listener
+            if registered is not None:
+                self._subscriptions.remove(registered)
+                registered = None
+            # END SOLUTION
+
+        return unsubscribe
+
+    def _publish(self, run: ActiveRun, event: AgentEvent) -> None:
+        """Dispatch the event, or let it wait until the one being dispatched has reached every listener."""
+        if type(event) is TurnEndEvent or type(event) is MessageAcceptedEvent:
+            self._messages = event.messages
+        self._events.append((run, event))
+        if self._dispatching:
+            return
+        self._dispatching = True
+        try:
+            while self._events:
+                self._dispatch(*self._events.popleft())
+        finally:
+            self._dispatching = False
+
+    def _dispatch(self, run: ActiveRun, event: AgentEvent) -> None:
+        # BEGIN SOLUTION 9.2: the state first, then the listeners there are now, then the stream
+        self._state = reduce_agent_state(self._state, event)
+        for subscription in tuple(self._subscriptions):
+            self._notify(subscription, event)
+        run.stream.publish(event)
+        # END SOLUTION
+
+    def _notify(self, subscription: Subscription, event: AgentEvent) -> None:
+        """Call one listener."""
+        # BEGIN SOLUTION 9.3: a listener that raises is recorded, and the next one hears the event
+        try:
+            returned = subscription.listener(event)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self._errors.record(event, error)
+            return
+        # UNTIL THEN
+        # returned = subscription.listener(event)
+        # END SOLUTION
+        if returned is not None and inspect.isawaitable(returned):
+            self._await_in_order(subscription, event, returned)
+
+    def _await_in_order(self, subscription: Subscription, event: AgentEvent, returned: Awaitable[Any]) -> None:
+        """Have what an async listener returned awaited beside the run, after everything it returned before."""
+        # BEGIN SOLUTION 9.8: hand it to the one worker of this registration
+        subscription.worker.add(event, returned)
+        # END SOLUTION
+
+    async def aclose(self) -> None:
+        """Cancel the active run, wait until it has settled, end the listeners' workers, and start nothing more.
+
+        Raises RuntimeError when called from inside a run of this agent, which would wait for itself.
+        """
+        if self in _inside.get():
+            raise RuntimeError("aclose() inside a run of this agent would wait for itself; call cancel() here instead")
+        self._closed = True
+        if self._active is not None:
+            self._active.signal.cancel("the agent was closed")
+            await self._active.stream.result()
+        await self._owner.cancel_tasks()
+
+    async def __aenter__(self) -> Self:
+        if self._closed:
+            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
+        await self._owner.open()
+        return self
+
+    async def __aexit__(self, exc_type: type[BaseException] | None, *rest: object) -> None:
+        """Leave the block: wait for a cancelled run to settle; after an error, end its task as well."""
+        self._closed = True
+        try:
+            if exc_type is None:
+                await self.aclose()
+        finally:
+            await self._owner.close()
+
+
+async def wait_idle(agent: Agent) -> None:
+    """Return once no run is active: at once when idle. For any number of waiters."""
+    # BEGIN SOLUTION 9.10: wait for run_end with public state and events alone, and look again on waking
+    while agent.is_running:
+        ended = anyio.Event()
+        unsubscribe = agent.subscribe(lambda event, ended=ended: ended.set() if event.type == "run_end" else None)
+        try:
+            await ended.wait()
+        finally:
+            unsubscribe()
+    # END SOLUTION

@@ -1,0 +1,99 @@
+"""The learner's `agent.py` in the place of the finished module: one module object under two names.
+
+While it stands in, `import agent` and `import course.agent.<module>` give the same module, made from the
+learner's file, and neither the finished module nor those of later checkpoints can be imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from course.catalog import Checkpoint, later_modules
+
+
+def install(checkpoint: Checkpoint, agent_py: Path, source: bytes | None = None) -> StandIn:
+    """Put `agent_py` in the place of the checkpoint's finished module, for every import from now on.
+
+    `source` is what to run, where it must be the bytes that were hashed; by default the file is read at each
+    import. Modules that it replaces or closes are forgotten if they were loaded.
+    """
+    uninstall()
+    stand_in = StandIn(checkpoint, agent_py, source)
+    stand_in.forget()
+    sys.meta_path.insert(0, stand_in)
+    return stand_in
+
+
+def uninstall() -> None:
+    """Undo `install`; modules from the learner's file are forgotten. Does nothing where none stands in."""
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, StandIn)]:
+        sys.meta_path.remove(finder)
+        finder.forget()
+
+
+class StandIn(importlib.abc.MetaPathFinder):
+    """Finds the learner's file under both names, and refuses the modules of later checkpoints."""
+
+    def __init__(self, checkpoint: Checkpoint, agent_py: Path, source: bytes | None) -> None:
+        self.checkpoint = checkpoint
+        self.agent_py = agent_py
+        self.source = source
+        self._closed = {f"course.agent.{module}": module for module in later_modules(checkpoint)}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname == "agent":
+            return importlib.machinery.ModuleSpec(fullname, _Alias(self.checkpoint.import_name))
+        if fullname == self.checkpoint.import_name:
+            loader = _Learner(fullname, self.agent_py, self.source)
+            return importlib.util.spec_from_file_location(fullname, self.agent_py, loader=loader)
+        if fullname in self._closed:
+            raise ModuleNotFoundError(
+                f"{fullname} belongs to a later checkpoint; {self.checkpoint.import_name} may use only earlier "
+                "modules and the given parts.",
+                name=fullname,
+            )
+        return None
+
+    def forget(self) -> None:
+        """Drop the modules that this finder decides about, so that the next import asks it again."""
+        package = sys.modules.get("course.agent")
+        for name in ("agent", self.checkpoint.import_name, *self._closed):
+            sys.modules.pop(name, None)
+            if package is not None:
+                package.__dict__.pop(name.rpartition(".")[2], None)
+
+
+class _Learner(importlib.machinery.SourceFileLoader):
+    """Compiles the given bytes each time: bytecode from an earlier run is never used."""
+
+    def __init__(self, fullname: str, path: Path, source: bytes | None) -> None:
+        super().__init__(fullname, str(path))
+        self._source = source
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self._source if self._source is not None else self.get_data(self.path)
+        return compile(source, self.path, "exec", dont_inherit=True)
+
+
+class _Alias(importlib.abc.Loader):
+    """Loads a name as the very module object of another name."""
+
+    def __init__(self, real: str) -> None:
+        self._real = real
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        self._module = importlib.import_module(self._real)
+        self._spec = self._module.__spec__
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
