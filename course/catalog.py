@@ -108,9 +108,7 @@ def read(package: Path) -> Mapping[str, Checkpoint]:
     """All checkpoints by id, as `catalog.toml` in the folder of this `course` package has them."""
     text = (package / "catalog.toml").read_text(encoding="utf-8")
     file = msgspec.convert(tomllib.loads(text), _File)
-    return {
-        checkpoint.id: msgspec.structs.replace(checkpoint, package=package) for checkpoint in file.checkpoint
-    }
+    return {checkpoint.id: msgspec.structs.replace(checkpoint, package=package) for checkpoint in file.checkpoint}
 
 
 def find_checkpoint(id: str) -> Checkpoint:
@@ -120,6 +118,12 @@ def find_checkpoint(id: str) -> Checkpoint:
         known = ", ".join(checkpoints())
         raise CourseError(f"There is no checkpoint {id!r}. There is {known}: try `course practice {known[:2]}`.")
     return found
+
+
+def find_lab(id: str) -> tuple[Checkpoint, Lab]:
+    """The lab with this id, "9.2", and its checkpoint. Raises CourseError naming those there are."""
+    checkpoint = find_checkpoint(id.partition(".")[0])
+    return checkpoint, checkpoint.find_lab(id)
 
 
 def later_modules(checkpoint: Checkpoint) -> frozenset[str]:

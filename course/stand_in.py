@@ -17,15 +17,27 @@ from types import CodeType, ModuleType
 
 from course.catalog import Checkpoint, later_modules
 
+_LATER = "belongs to a later checkpoint; {module} may use only earlier modules and the given parts."
+_DEMO_ONLY = "is for cells tagged `demo`, which are left out when a file is marked; use {module} here."
+_OURS = "holds the course's own answers, and importing one is not an answer; write {module} yourself."
 
-def install(checkpoint: Checkpoint, agent_py: Path, source: bytes | None = None) -> StandIn:
+_CLOSED_WHILE_MARKING = {
+    "course.notebook.finished": _DEMO_ONLY,
+    "course.authoring": _OURS,
+    "course.data": _OURS,
+    "solutions": _OURS,
+}
+
+
+def install(checkpoint: Checkpoint, agent_py: Path, source: bytes | None = None, *, marking: bool = False) -> StandIn:
     """Put `agent_py` in the place of the checkpoint's finished module, for every import from now on.
 
     `source` is what to run, where it must be the bytes that were hashed; by default the file is read at each
-    import. Modules that it replaces or closes are forgotten if they were loaded.
+    import. Modules that it replaces or closes are forgotten if they were loaded. While `marking`, the way that
+    `demo` cells have to the finished names is closed as well.
     """
     uninstall()
-    stand_in = StandIn(checkpoint, agent_py, source)
+    stand_in = StandIn(checkpoint, agent_py, source, marking=marking)
     stand_in.forget()
     sys.meta_path.insert(0, stand_in)
     return stand_in
@@ -38,14 +50,22 @@ def uninstall() -> None:
         finder.forget()
 
 
+def installed() -> StandIn | None:
+    """What stands in now, or None."""
+    return next((finder for finder in sys.meta_path if isinstance(finder, StandIn)), None)
+
+
 class StandIn(importlib.abc.MetaPathFinder):
     """Finds the learner's file under both names, and refuses the modules of later checkpoints."""
 
-    def __init__(self, checkpoint: Checkpoint, agent_py: Path, source: bytes | None) -> None:
+    def __init__(self, checkpoint: Checkpoint, agent_py: Path, source: bytes | None, *, marking: bool = False) -> None:
         self.checkpoint = checkpoint
         self.agent_py = agent_py
         self.source = source
-        self._closed = {f"course.agent.{module}": module for module in later_modules(checkpoint)}
+        self.marking = marking
+        self._closed = {f"course.agent.{module}": _LATER for module in sorted(later_modules(checkpoint))}
+        if marking:
+            self._closed |= _CLOSED_WHILE_MARKING
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -56,11 +76,8 @@ class StandIn(importlib.abc.MetaPathFinder):
             loader = _Learner(fullname, self.agent_py, self.source)
             return importlib.util.spec_from_file_location(fullname, self.agent_py, loader=loader)
         if fullname in self._closed:
-            raise ModuleNotFoundError(
-                f"{fullname} belongs to a later checkpoint; {self.checkpoint.import_name} may use only earlier "
-                "modules and the given parts.",
-                name=fullname,
-            )
+            why = self._closed[fullname].format(module=self.checkpoint.import_name)
+            raise ModuleNotFoundError(f"{fullname} {why}", name=fullname)
         return None
 
     def forget(self) -> None:
@@ -71,6 +88,34 @@ class StandIn(importlib.abc.MetaPathFinder):
             if package is not None:
                 package.__dict__.pop(name.rpartition(".")[2], None)
 
+    def loaded(self) -> ModuleType | None:
+        """The module made from the learner's file, None where none has been imported yet."""
+        return sys.modules.get(self.checkpoint.import_name)
+
+    def source_of(self, module: ModuleType) -> bytes | None:
+        """The bytes that `module` was made from, None when it did not come from here."""
+        loader = module.__spec__ and module.__spec__.loader
+        return loader.compiled if isinstance(loader, _Learner) else None
+
+    def reload(self) -> ModuleType:
+        """Make the module anew from the learner's file, for every import from now on.
+
+        Raises what the file raises; the module that was loaded before is then still the one that imports give.
+        """
+        old = self.loaded()
+        self.forget()
+        try:
+            return importlib.import_module(self.checkpoint.import_name)
+        except BaseException:
+            if old is not None:
+                self._put_back(old)
+            raise
+
+    def _put_back(self, module: ModuleType) -> None:
+        sys.modules[self.checkpoint.import_name] = module
+        package, _, name = self.checkpoint.import_name.rpartition(".")
+        setattr(sys.modules[package], name, module)
+
 
 class _Learner(importlib.machinery.SourceFileLoader):
     """Compiles the given bytes each time: bytecode from an earlier run is never used."""
@@ -78,10 +123,11 @@ class _Learner(importlib.machinery.SourceFileLoader):
     def __init__(self, fullname: str, path: Path, source: bytes | None) -> None:
         super().__init__(fullname, str(path))
         self._source = source
+        self.compiled: bytes | None = None
 
     def get_code(self, fullname: str) -> CodeType:
-        source = self._source if self._source is not None else self.get_data(self.path)
-        return compile(source, self.path, "exec", dont_inherit=True)
+        self.compiled = self._source if self._source is not None else self.get_data(self.path)
+        return compile(self.compiled, self.path, "exec", dont_inherit=True)
 
 
 class _Alias(importlib.abc.Loader):

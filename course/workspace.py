@@ -29,20 +29,24 @@ def workspace(checkpoint: Checkpoint, agent_py: bytes, folder: Path) -> Laid:
             f"{folder} already holds checkpoint {other.id}, and two checkpoints cannot share one agent.py. "
             f"Choose another folder: `course practice {checkpoint.id} --into DIR`."
         )
-    files = {
-        checkpoint.notebook.name: checkpoint.notebook.read_bytes(),
-        checkpoint.test.name: checkpoint.test.read_bytes(),
-        "agent.py": agent_py,
-    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        new = {name: _write_new(folder / name, content) for name, content in files.items()}
+        new = {name: _write_new(folder / name, content) for name, content in overlay(checkpoint, agent_py).items()}
     except OSError as error:
         raise CourseError(f"{folder} cannot be written: {error.strerror}. Choose a folder of yours.") from error
     return Laid(
         written=tuple(folder / name for name, is_new in new.items() if is_new),
         kept=tuple(folder / name for name, is_new in new.items() if not is_new),
     )
+
+
+def overlay(checkpoint: Checkpoint, agent_py: bytes) -> dict[str, bytes]:
+    """The files of a workspace by name: the checkpoint's notebook, its focused test, and `agent_py`."""
+    return {
+        checkpoint.notebook.name: checkpoint.notebook.read_bytes(),
+        checkpoint.test.name: checkpoint.test.read_bytes(),
+        "agent.py": agent_py,
+    }
 
 
 def checkpoint_in(folder: Path) -> Checkpoint | None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from contextvars import ContextVar
 from functools import partial
 from typing import Any, Literal, Self
 
 import anyio
 import msgspec
 
-from course.agent.errors import AgentBusyError, AgentClosedError, AgentIdleError, AgentLimitError
+from course.agent.errors import AgentBusyError, AgentClosedError, AgentIdleError, AgentLimitError, error_text
 from course.agent.events import (
     AgentEvent,
     AssistantMessageEvent,
@@ -92,9 +91,6 @@ class ActiveRun:
         self.emit = Emitter(id, partial(publish, self))
 
 
-_inside: ContextVar[tuple[Agent, ...]] = ContextVar("agents whose run this code is part of", default=())
-
-
 class Agent:
     """Owns a transcript, and lets one run at a time work on it.
 
@@ -163,6 +159,11 @@ class Agent:
         return tuple(self._queue)
 
     @property
+    def cancel_reason(self) -> str | None:
+        """Why the active run was asked to stop; None when nobody asked, or nothing runs."""
+        return self._active.signal.reason if self._active is not None else None
+
+    @property
     def subscriber_errors(self) -> tuple[SubscriberError, ...]:
         """What listeners raised, oldest first; the last 256. `subscriber_error_count` counts them all."""
         # BEGIN SOLUTION 9.3: show the recorded errors, and no list that a caller could change
@@ -182,8 +183,8 @@ class Agent:
         """
         # BEGIN SOLUTION 9.9: count the pairs that still fit, and the places in the queue
         turn = self._limits.turn if self._active is not None else 0
-        free = min(self._free_pairs(turn), self._limits.queued - len(self._queue))
-        return max(0, free)
+        pairs = (self._limits.owned - len(self._messages) - turn) // 2
+        return max(0, min(pairs, self._limits.queued) - len(self._queue))
         # END SOLUTION
 
     def prompt(self, text: str) -> RunStream:
@@ -195,7 +196,7 @@ class Agent:
         # BEGIN SOLUTION 9.2: refuse or claim, before anything can wait
         self._check_can_start("prompt()")
         message = UserMessage(text)
-        self._check_room_for_prompt()
+        self._check_room_for_run(inputs=1)
         return self._start([QueuedMessage("prompt", message), *self._joining_steering()])
         # END SOLUTION
 
@@ -208,7 +209,6 @@ class Agent:
         """
         # BEGIN SOLUTION 9.7: find out from the tail what a run would say first
         self._check_can_start("continue_()")
-        self._check_room_for_prompt()
         inputs = self._take("steering")
         tail = self._messages[-1] if self._messages else None
         if not inputs and isinstance(tail, AssistantMessage) and not is_error(tail):
@@ -220,6 +220,8 @@ class Agent:
                 )
         if not inputs and tail is None:
             raise AgentIdleError("the transcript is empty, so there is nothing to continue; call prompt()")
+        if not inputs:  # what was queued has its room already
+            self._check_room_for_run(inputs=0)
         return self._start(inputs)
         # END SOLUTION
 
@@ -234,8 +236,7 @@ class Agent:
 
     def _check_can_start(self, caller: str) -> None:
         """Raise unless a run can be claimed now."""
-        if self._closed:
-            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
+        self._check_open()
         # BEGIN SOLUTION 9.2: a second owner is refused, and told what to call instead
         if self._active is not None:
             raise AgentBusyError(
@@ -245,6 +246,10 @@ class Agent:
         # END SOLUTION
         self._owner.check()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
+
     def _start(self, inputs: list[QueuedMessage]) -> RunStream:
         """Claim the transcript for a new run with these messages, tell of it, and start its task."""
         # BEGIN SOLUTION 9.2: fix the run's input and its record before anybody hears of it
@@ -253,16 +258,17 @@ class Agent:
         context = self._messages.append(*[each.message for each in inputs])
         self._active = run
         self._messages = context
-        run.emit(RunStartEvent, context)
-        for each in inputs:
-            run.emit(MessageAcceptedEvent, each.kind, each.message, context)
-        self._owner.start(self._run, run, context)
+        try:
+            run.emit(RunStartEvent, context)
+            for each in inputs:
+                run.emit(MessageAcceptedEvent, each.kind, each.message, context)
+        finally:  # also when a listener is interrupted: what is claimed must run
+            self._owner.start(self._run, run, context)
         return run.stream
         # END SOLUTION
 
     async def _run(self, run: ActiveRun, context: Transcript) -> None:
         """The run's task. Whatever happens in it, the run is settled once; only what came from outside goes on."""
-        _inside.set((*_inside.get(), self))
         result = None
         try:
             result = await run_agent_loop(
@@ -280,12 +286,12 @@ class Agent:
             )
         except Exception as error:
             code = error.code if isinstance(error, AgentLimitError) else "AGENT_STATE_FAILED"
-            result = RunResult("failed", self._messages, error=RunError(code, str(error) or type(error).__name__))
+            result = RunResult("failed", self._messages, error=RunError(code, error_text(error)))
         finally:
-            if result is None or run.signal.cancelled:  # an accepted cancel beats whatever raced it
-                reason = run.signal.reason or "cancelled from outside"
-                messages = self._messages if result is None else result.messages
-                result = RunResult("cancelled", messages, reason=reason)
+            if result is None:
+                result = RunResult("cancelled", self._messages, reason=run.signal.reason or "cancelled from outside")
+            elif run.signal.cancelled and result.status != "cancelled":  # an accepted cancel beats what raced it
+                result = RunResult("cancelled", result.messages, reason=run.signal.reason)
             self._settle(run, result)
 
     def _settle(self, run: ActiveRun, result: RunResult) -> None:
@@ -295,15 +301,17 @@ class Agent:
         self._messages = result.messages
         if self._active is run:
             self._active = None
-        run.emit(RunEndEvent, result)
-        run.stream.close(result)
+        try:
+            run.emit(RunEndEvent, result)
+        finally:
+            run.stream.close(result)
         # END SOLUTION
 
     def steer(self, text: str) -> None:
         """Say this at the next boundary, before the model goes on.
 
-        Raises AgentIdleError when run-owned queues are closed (no run, or one that was cancelled), and
-        AgentLimitError when there is no room. Either way nothing was queued.
+        Raises AgentIdleError when run-owned queues are closed (no run, or one that was cancelled), AgentLimitError
+        when there is no room, AgentClosedError after `aclose()`. After any of them nothing was queued.
         """
         self._enqueue("steering", text)
 
@@ -320,10 +328,9 @@ class Agent:
         # END SOLUTION
 
     def _enqueue(self, kind: Literal["steering", "follow_up"], text: str) -> None:
+        self._check_open()
         # BEGIN SOLUTION 9.5: queue the message, or refuse it and change nothing
         message = UserMessage(text)
-        if self._closed:
-            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
         if not self._accepts_input():
             raise AgentIdleError("messages can be queued only while a run is active; call prompt() instead")
         self._check_room_to_queue()
@@ -332,11 +339,12 @@ class Agent:
 
     def _accepts_input(self) -> bool:
         """Whether a message may be queued now, by the queue policy."""
-        open = self._active is not None and not self._active.signal.cancelled
-        # BEGIN SOLUTION 9.6: queues that outlive a run never close
-        return open or self._policy.outlive_run
-        # UNTIL THEN
-        # return open
+        if self._policy.outlive_run:
+            # BEGIN SOLUTION 9.6: queues that outlive a run never close
+            return True
+            # END SOLUTION
+        # BEGIN SOLUTION 9.5: run-owned queues are open from the claim to the cancel or the end
+        return self._active is not None and not self._active.signal.cancelled
         # END SOLUTION
 
     def _take(self, kind: Literal["steering", "follow_up"]) -> list[QueuedMessage]:
@@ -376,14 +384,14 @@ class Agent:
         # return result
         # END SOLUTION
 
-    def _free_pairs(self, reserved: int = 0) -> int:
-        """How many pairs of a message and its answer fit beside what is owned, queued and reserved."""
-        return (self._limits.owned - len(self._messages) - reserved) // 2 - len(self._queue)
+    def _fits(self, new: int) -> bool:
+        """Whether this many new messages fit beside what is owned and what is queued, a pair for each that waits."""
+        return len(self._messages) + new + 2 * len(self._queue) <= self._limits.owned
 
-    def _check_room_for_prompt(self) -> None:
-        """Raise AgentLimitError unless a message and its answer fit beside what is queued."""
+    def _check_room_for_run(self, inputs: int) -> None:
+        """Raise AgentLimitError unless this many new messages and an answer to them fit."""
         # BEGIN SOLUTION 9.9: refuse a run that could not end
-        if self._free_pairs() < 1:
+        if not self._fits(inputs + 1):
             raise self._limit_error(f"{len(self._messages)} of {self._limits.owned} messages leave no room for a run")
         # UNTIL THEN
         # pass
@@ -402,8 +410,7 @@ class Agent:
         """Called by the loop before a response is adopted; raising AgentLimitError fails the run and runs no tool."""
         # BEGIN SOLUTION 9.9: the response, its results and the answer to them fit beside what is queued
         calls = len(message.calls)
-        needed = 1 + calls + (1 if calls else 0) + 2 * len(self._queue)
-        if len(self._messages) + needed > self._limits.owned:
+        if not self._fits(1 + calls + (1 if calls else 0)):
             raise self._limit_error(f"a response with {calls} calls does not fit beside {len(self._messages)} messages")
         # UNTIL THEN
         # pass
@@ -451,9 +458,11 @@ class Agent:
     def _dispatch(self, run: ActiveRun, event: AgentEvent) -> None:
         # BEGIN SOLUTION 9.2: the state first, then the listeners there are now, then the stream
         self._state = reduce_agent_state(self._state, event)
-        for subscription in tuple(self._subscriptions):
-            self._notify(subscription, event)
-        run.stream.publish(event)
+        try:
+            for subscription in tuple(self._subscriptions):
+                self._notify(subscription, event)
+        finally:
+            run.stream.publish(event)
         # END SOLUTION
 
     def _notify(self, subscription: Subscription, event: AgentEvent) -> None:
@@ -481,10 +490,13 @@ class Agent:
     async def aclose(self) -> None:
         """Cancel the active run, wait until it has settled, end the listeners' workers, and start nothing more.
 
-        Raises RuntimeError when called from inside a run of this agent, which would wait for itself.
+        Inside `async with`, the workers end with the block. Raises RuntimeError when called from a tool, model or
+        async listener of this agent, which would wait for itself.
         """
-        if self in _inside.get():
-            raise RuntimeError("aclose() inside a run of this agent would wait for itself; call cancel() here instead")
+        if self._owner.is_around:
+            raise RuntimeError(
+                "aclose() inside a run or a listener of this agent would wait for itself; call cancel() here instead"
+            )
         self._closed = True
         if self._active is not None:
             self._active.signal.cancel("the agent was closed")
@@ -492,8 +504,7 @@ class Agent:
         await self._owner.cancel_tasks()
 
     async def __aenter__(self) -> Self:
-        if self._closed:
-            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
+        self._check_open()
         await self._owner.open()
         return self
 

@@ -22,7 +22,14 @@ class TranscriptError(CourseAgentError, ValueError):
 
 
 class ResponseError(CourseAgentError):
-    """A model's stream that does not make one message. `code` says what was wrong with it."""
+    """A model's stream that does not make one message. `code` says what was wrong with it:
+
+    `RESPONSE_ENDED_EARLY` Done never came. `RESPONSE_AFTER_DONE` something came after it. `RESPONSE_ERROR` its stop
+    reason was "error". `RESPONSE_BAD_CHUNK` something was no chunk, or no message can hold it.
+    `RESPONSE_DUPLICATE_CALL` a call id came twice. `RESPONSE_UNKNOWN_CALL` arguments came for a call that never
+    started. `RESPONSE_BAD_ARGUMENTS` a call's arguments are no JSON object. `RESPONSE_TOO_MANY_CALLS` there were more
+    than 128 calls.
+    """
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -69,3 +76,12 @@ class AgentClosedError(CourseAgentError):
     """An Agent that was closed, or left with `async with`."""
 
     code = "AGENT_CLOSED"
+
+
+def error_text(error: BaseException) -> str:
+    """The error's text, or its type's name where it has none; always text that a message can hold."""
+    try:
+        text = str(error)
+    except Exception:  # a broken __str__ must not hide that something failed
+        text = ""
+    return (text or type(error).__name__).encode("utf-8", "backslashreplace").decode()

@@ -15,8 +15,9 @@ InputKind = Literal["prompt", "steering", "follow_up"]
 
 
 class RunError(msgspec.Struct, frozen=True):
-    """Why a run failed. `code` is for programs: `MODEL_FAILED`, a ResponseError's code, `AGENT_MESSAGE_LIMIT`, or
-    `AGENT_STATE_FAILED` for a fault inside the agent. `text` is for people."""
+    """Why a run failed. `code` is for programs: `MODEL_FAILED` for what a model raised, or the code of a
+    CourseAgentError (a ResponseError, ScriptError or AgentLimitError), or `AGENT_STATE_FAILED` for a fault inside the
+    agent. `text` is for people."""
 
     code: str
     text: str

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anyio
 import msgspec
 
 from course.agent.events import AgentEvent
-from course.agent.tasks import TaskOwner, cancelled_from_outside
+from course.agent.tasks import TaskOwner, is_failure
 
 Listener = Callable[[AgentEvent], Awaitable[object] | object]
 
@@ -36,8 +35,12 @@ class ErrorLog:
         return tuple(self._last)
 
     def record(self, event: AgentEvent, error: BaseException) -> None:
+        try:
+            text = repr(error)
+        except Exception:  # a broken __repr__ must not hurt the run either
+            text = type(error).__name__
         self.count += 1
-        self._last.append(SubscriberError(event.run_id, event.sequence, event.type, repr(error)))
+        self._last.append(SubscriberError(event.run_id, event.sequence, event.type, text))
 
 
 class Subscription:
@@ -85,9 +88,7 @@ class ListenerWorker:
     async def _await(self, event: AgentEvent, awaitable: Awaitable[Any]) -> None:
         try:
             await awaitable
-        except (Exception, SystemExit) as error:
-            self._errors.record(event, error)
-        except anyio.get_cancelled_exc_class() as error:
-            if cancelled_from_outside():
+        except BaseException as error:
+            if not is_failure(error):
                 raise
             self._errors.record(event, error)

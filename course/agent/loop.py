@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import count
 
 from course.agent.events import (
     AssistantMessageEvent,
@@ -19,6 +18,7 @@ from course.agent.messages import AssistantMessage, Message, UserMessage
 from course.agent.model import Model, ModelRequest
 from course.agent.request import Cancelled, Failed, run_request
 from course.agent.signal import Signal
+from course.agent.tasks import cancel_requests, pass_on_cancellation
 from course.agent.tool_round import ToolRound
 from course.agent.tools import ToolRegistry, ToolSnapshot
 from course.agent.transcript import Transcript
@@ -73,17 +73,21 @@ async def run_agent_loop(
     transcript.check_pairs()
     sent = transcript.without_errors()  # what the model sees, kept beside the record
     stop_reason: str | None = None
+    requests = cancel_requests()
 
     def end(status: RunStatus, **fields: object) -> RunResult:
         return RunResult(status, transcript, stop_reason=stop_reason, reason=signal.reason, **fields)  # type: ignore[arg-type]
 
-    for step in count(1):
+    step = 0
+    while True:
+        step += 1
         if signal.cancelled:
             return end("cancelled")
 
         # One request. Whatever did not become a whole message is not adopted.
         request = ModelRequest(f"request-{step}", system, sent, tools.specs)
         outcome = await run_request(model, request, signal=signal, emit=emit)
+        await pass_on_cancellation(requests)
         if isinstance(outcome, Cancelled):
             return end("cancelled")
         if isinstance(outcome, Failed):
@@ -105,6 +109,7 @@ async def run_agent_loop(
             emit(TurnEndEvent, transcript)
 
         # The boundary: cancel first, then steering, then (if the model would stop) a follow-up.
+        await pass_on_cancellation(requests)
         if signal.cancelled:
             return end("cancelled")
         if step == max_steps:
@@ -118,7 +123,6 @@ async def run_agent_loop(
             emit(MessageAcceptedEvent, kind, each, transcript)
         if not calls and not taken:
             return end("completed", final_text=message.text)
-    raise AssertionError("count() does not end")
 
 
 def _extend(transcript: Transcript, sent: Transcript, messages: tuple[Message, ...]) -> tuple[Transcript, Transcript]:

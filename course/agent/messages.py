@@ -19,6 +19,8 @@ _SMALLEST_INT, _LARGEST_INT = -(2**63), 2**64 - 1
 class FrozenDict(dict[str, Any]):
     """A JSON object that cannot be changed. Equal to a dict with the same items, and encoded like one."""
 
+    __slots__ = ()
+
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("this JSON object is part of a message and cannot be changed; build a new dict from it")
 
@@ -67,7 +69,7 @@ def _freeze(value: object, path: str, parents: tuple[int, ...]) -> JSON:
     if id(value) in parents:
         raise MessageError(f"{path}: the value contains itself")
     if len(parents) >= 200:
-        raise MessageError(f"{path}: nested deeper than 200 levels")
+        raise MessageError(f"{path[:60]}…: nested deeper than 200 levels")
     parents = (*parents, id(value))
     if isinstance(value, dict):
         return _freeze_dict(value, path, parents)
@@ -75,11 +77,13 @@ def _freeze(value: object, path: str, parents: tuple[int, ...]) -> JSON:
 
 
 def _freeze_dict(value: dict[Any, Any], path: str, parents: tuple[int, ...]) -> FrozenDict:
-    for key in value:
+    frozen = {}
+    for key, item in value.items():
         if type(key) is not str:
             raise MessageError(f"{path}: the key {key!r} is not text")
         _check_text(key, path)
-    return FrozenDict({key: _freeze(item, f"{path}.{key}", parents) for key, item in value.items()})
+        frozen[key] = _freeze(item, f"{path}.{key}", parents)
+    return FrozenDict(frozen)
 
 
 def _check_text(value: object, path: str) -> str:
@@ -93,7 +97,7 @@ def _check_text(value: object, path: str) -> str:
     return value
 
 
-class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
+class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="text", tag_field="type"):
     """Text that an assistant wrote."""
 
     text: str
@@ -102,7 +106,7 @@ class Text(msgspec.Struct, frozen=True, tag="text", tag_field="type"):
         _check_text(self.text, "$.text")
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type"):
+class ToolCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="tool_call", tag_field="type"):
     """A tool that an assistant asks for. `id` pairs it with its result; `arguments` is frozen JSON."""
 
     id: str
@@ -118,7 +122,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", tag_field="type"):
         msgspec.structs.force_setattr(self, "arguments", arguments)
 
 
-class UserMessage(msgspec.Struct, frozen=True, tag="user", tag_field="role"):
+class UserMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="user", tag_field="role"):
     """What a person says."""
 
     text: str
@@ -127,14 +131,15 @@ class UserMessage(msgspec.Struct, frozen=True, tag="user", tag_field="role"):
         _check_text(self.text, "$.text")
 
 
-class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", tag_field="role"):
+class AssistantMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="assistant", tag_field="role"):
     """One whole answer of a model.
 
     `stop_reason` is the model's word for why it ended ("stop", "tool_use", "length", …), or "error" for an
-    answer that failed; then `error` says how, and the message is kept but never sent to a model again.
+    answer that failed; then `error` says how, and the message is kept but never sent to a model again. It holds
+    no calls: their results would be sent without it.
     """
 
-    content: tuple[Text | ToolCall, ...] = ()
+    content: tuple[Text | ToolCall, ...]
     stop_reason: str = "stop"
     error: str | None = None
 
@@ -142,11 +147,13 @@ class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", tag_field="
         if type(self.content) is not tuple:
             msgspec.structs.force_setattr(self, "content", tuple(self.content))
         for index, block in enumerate(self.content):
-            if not isinstance(block, Text | ToolCall):
+            if type(block) is not Text and type(block) is not ToolCall:
                 raise MessageError(f"$.content[{index}]: expected Text or ToolCall, got {type(block).__name__}")
         _check_text(self.stop_reason, "$.stop_reason")
         if self.error is not None:
             _check_text(self.error, "$.error")
+        if self.stop_reason == "error" and self.calls:
+            raise MessageError("$.content: an answer that failed holds no tool calls")
 
     @property
     def text(self) -> str:
@@ -159,7 +166,7 @@ class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant", tag_field="
         return tuple([block for block in self.content if type(block) is ToolCall])
 
 
-class ToolResultMessage(msgspec.Struct, frozen=True, tag="tool", tag_field="role"):
+class ToolResultMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="tool", tag_field="role"):
     """What became of one tool call. `text` is for the model; `details` is the same value as frozen JSON, or None."""
 
     call_id: str
@@ -172,6 +179,8 @@ class ToolResultMessage(msgspec.Struct, frozen=True, tag="tool", tag_field="role
         _check_text(self.call_id, "$.call_id")
         _check_text(self.name, "$.name")
         _check_text(self.text, "$.text")
+        if type(self.is_error) is not bool:
+            raise MessageError(f"$.is_error: expected true or false, got {type(self.is_error).__name__}")
         if self.details is not None:
             msgspec.structs.force_setattr(self, "details", freeze_json(self.details, "$.details"))
 

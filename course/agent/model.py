@@ -9,6 +9,7 @@ import anyio.lowlevel
 import msgspec
 
 from course.agent.errors import ScriptError
+from course.agent.messages import freeze_json
 from course.agent.signal import Signal
 from course.agent.transcript import Transcript
 
@@ -34,7 +35,10 @@ class ToolCallDelta(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The response is whole. `usage` counts tokens where the model tells, by the provider's own names."""
+    """The response is whole. `usage` counts tokens where the model tells, by the provider's own names.
+
+    A stop reason of "error" makes the request fail; raising an error that says why is better.
+    """
 
     stop_reason: str
     usage: dict[str, int] | None = None
@@ -44,11 +48,14 @@ Chunk = TextDelta | ToolCallStart | ToolCallDelta | Done
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """What a model is told of a tool: `schema` is the JSON schema of its arguments."""
+    """What a model is told of a tool: `schema` is the JSON schema of its arguments, frozen."""
 
     name: str
     description: str
     schema: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "schema", freeze_json(self.schema, "$.schema"))
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
@@ -67,7 +74,9 @@ class Model(Protocol):
         """An async iterator of chunks that ends with one Done.
 
         It is read in the run's task and closed there on every path. When `signal` is set the read is cancelled;
-        a model may also look at the signal itself. What it raises becomes a failed request.
+        a model may also look at the signal itself. Clean-up that waits needs a shield of its own where the cancel
+        finds the model waiting: `with anyio.CancelScope(shield=True)` in its `finally`. What it raises becomes a
+        failed request.
         """
         ...
 
@@ -123,11 +132,13 @@ def say(text: str) -> list[Chunk]:
 
 
 def call(call_id: str, name: str, /, **arguments: Any) -> list[Chunk]:
-    """The chunks of a tool call: start, the arguments, then Done("tool_use")."""
-    json = msgspec.json.encode(arguments).decode()
+    """The chunks of a tool call: start, the arguments, then Done("tool_use"). MessageError for what is not JSON."""
+    json = msgspec.json.encode(freeze_json(arguments)).decode()
     return [ToolCallStart(call_id, name), ToolCallDelta(call_id, json), Done("tool_use")]
 
 
 def _joined(chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
+    """The chunks, without every Done that another one follows."""
     chunks = tuple(chunks)
-    return tuple(chunk for place, chunk in enumerate(chunks, 1) if not isinstance(chunk, Done) or place == len(chunks))
+    last = max((place for place, chunk in enumerate(chunks) if isinstance(chunk, Done)), default=None)
+    return tuple(chunk for place, chunk in enumerate(chunks) if not isinstance(chunk, Done) or place == last)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 from anyio import CancelScope, get_cancelled_exc_class
 
-from course.agent.errors import CourseAgentError
+from course.agent.errors import CourseAgentError, error_text
 from course.agent.events import Emit, TextDeltaEvent, ToolCallEvent
 from course.agent.messages import AssistantMessage
 from course.agent.model import Model, ModelRequest, TextDelta, ToolCallStart
 from course.agent.response import ResponseBuilder
 from course.agent.signal import Signal
-from course.agent.tasks import cancelled_from_outside
+from course.agent.tasks import is_failure
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -39,19 +39,22 @@ async def run_request(model: Model, request: ModelRequest, *, signal: Signal, em
 
     The outcome is decided from the signal, not from which exception surfaced: a model that swallows the cancel,
     or answers in spite of it, ends cancelled all the same; a cancellation that nobody asked for (of a subtask of
-    the model's own) is a failure. Only a cancellation from outside the run is passed on.
+    the model's own) is a failure, as is SystemExit. Only a cancellation from outside and KeyboardInterrupt are
+    passed on.
     """
     builder = ResponseBuilder()
     failure: Failed | None = None
     try:
         with signal.scope():
             await _read(model, request, builder, signal=signal, emit=emit)
-    except Exception as error:
-        failure = _failed(error)
-    except get_cancelled_exc_class():
-        if cancelled_from_outside():
+    except get_cancelled_exc_class() as error:
+        if not is_failure(error):
             raise
         failure = Failed("MODEL_FAILED", "the model's stream was cancelled, and not by this run")
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        failure = _failed(error)
     if signal.cancelled:
         return Cancelled()
     return failure or _finish(builder)
@@ -59,7 +62,7 @@ async def run_request(model: Model, request: ModelRequest, *, signal: Signal, em
 
 async def _read(model: Model, request: ModelRequest, builder: ResponseBuilder, *, signal: Signal, emit: Emit) -> None:
     """Read the model's stream into the builder until it is done or the signal is set, then close the stream."""
-    chunks = model.stream(request, signal=signal)
+    chunks = aiter(model.stream(request, signal=signal))
     try:
         async for chunk in chunks:
             if signal.cancelled:
@@ -85,6 +88,6 @@ def _finish(builder: ResponseBuilder) -> Outcome:
         return _failed(error)
 
 
-def _failed(error: Exception) -> Failed:
+def _failed(error: BaseException) -> Failed:
     code = error.code if isinstance(error, CourseAgentError) else "MODEL_FAILED"
-    return Failed(code, str(error) or type(error).__name__)
+    return Failed(code, error_text(error))

@@ -40,7 +40,7 @@ class ResponseBuilder:
         elif isinstance(chunk, ToolCallStart):
             self._start_call(chunk)
         elif isinstance(chunk, Done):
-            self._stop_reason = _text(chunk.stop_reason)
+            self._add_done(chunk)
         else:
             raise ResponseError("RESPONSE_BAD_CHUNK", f"a model streams chunks, not {type(chunk).__name__}")
 
@@ -48,17 +48,27 @@ class ResponseBuilder:
         """The message. Raises ResponseError when Done never came or a call's arguments are not a JSON object."""
         if self._stop_reason is None:
             raise ResponseError("RESPONSE_ENDED_EARLY", "the stream ended before the model said it was done")
-        blocks = [
-            Text("".join(block)) if isinstance(block, list) else self._finish_call(block) for block in self._blocks
-        ]
-        return AssistantMessage(tuple(blocks), self._stop_reason)
+        try:
+            blocks = [
+                Text("".join(block)) if isinstance(block, list) else self._finish_call(block) for block in self._blocks
+            ]
+            return AssistantMessage(tuple(blocks), self._stop_reason)
+        except MessageError as error:
+            raise ResponseError("RESPONSE_BAD_CHUNK", f"no message can hold the model's answer: {error}") from error
+
+    def _add_done(self, chunk: Done) -> None:
+        if chunk.stop_reason == "error":
+            raise ResponseError("RESPONSE_ERROR", "the model ended its answer with an error")
+        self._stop_reason = _text(chunk.stop_reason)
 
     def _add_text(self, text: str) -> None:
+        if not _text(text):  # servers open with an empty piece; an empty block would be no answer
+            return
         block = self._blocks[-1] if self._blocks else None
         if type(block) is not list:
             block = []
             self._blocks.append(block)
-        block.append(_text(text))
+        block.append(text)
 
     def _start_call(self, chunk: ToolCallStart) -> None:
         if not _text(chunk.call_id) or not _text(chunk.name):

@@ -22,7 +22,8 @@ class EventStream(Generic[Event, Result]):
         self._events: list[Event] = []
         self._result: Result | None = None
         self._closed = False
-        self._changed: anyio.Event | None = None
+        self._changed: anyio.Event | None = None  # what readers wait for
+        self._ended: anyio.Event | None = None  # what those wait for who want the result alone
 
     @property
     def closed(self) -> bool:
@@ -34,8 +35,7 @@ class EventStream(Generic[Event, Result]):
         if self._closed:
             raise RuntimeError("this stream is closed; nothing can follow its result")
         self._events.append(event)
-        if self._changed is not None:
-            self._wake()
+        self._wake_readers()
 
     def close(self, result: Result) -> None:
         """Set the result and end every reader after the last event. Raises RuntimeError the second time."""
@@ -43,13 +43,16 @@ class EventStream(Generic[Event, Result]):
             raise RuntimeError("this stream is closed; it has its one result")
         self._closed = True
         self._result = result
-        if self._changed is not None:
-            self._wake()
+        self._wake_readers()
+        if self._ended is not None:
+            self._ended.set()
 
     async def result(self) -> Result:
         """The result, once it is there. Cancelling one waiter touches neither the producer nor other waiters."""
-        while not self._closed:
-            await self._change()
+        if not self._closed:
+            if self._ended is None:
+                self._ended = anyio.Event()
+            await self._ended.wait()
         return self._result  # type: ignore[return-value]
 
     def __await__(self) -> Generator[Any, None, Result]:
@@ -59,15 +62,15 @@ class EventStream(Generic[Event, Result]):
         return _Reader(self)
 
     async def _change(self) -> None:
-        """Wait until something is published. Whoever wakes the waiters takes the event away, so none fires twice."""
+        """Wait until something is published. Whoever wakes the readers takes the event away, so none fires twice."""
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
 
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, None
-        if changed is not None:
-            changed.set()
+    def _wake_readers(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
 
 class _Reader(AsyncIterator[Event]):

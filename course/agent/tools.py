@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import anyio.to_thread
 import msgspec
-from anyio import get_cancelled_exc_class
+from anyio import CapacityLimiter, get_cancelled_exc_class
 
-from course.agent.errors import MessageError, ToolArgumentsError, ToolDefinitionError
-from course.agent.messages import FrozenDict, ToolCall, ToolResultMessage, freeze_json
+from course.agent.errors import MessageError, ToolArgumentsError, ToolDefinitionError, error_text
+from course.agent.messages import ToolCall, ToolResultMessage, freeze_json
 from course.agent.model import ToolSpec
 from course.agent.signal import Signal
-from course.agent.tasks import cancelled_from_outside
+from course.agent.tasks import is_failure
 
 Progress = Callable[[str], None]
 
@@ -26,13 +26,15 @@ class Tool(msgspec.Struct, frozen=True):
     """A function that a model may call. Make one with `tool`.
 
     `spec` is what a model is told. `arguments` is the type that a call's arguments are converted to; its fields
-    are the function's parameters. `given` names which of `signal` and `progress` the function takes.
+    are the function's parameters. `given` names which of `signal` and `progress` the function takes. `in_thread`
+    tells that it is a plain function, which runs in a worker thread.
     """
 
     spec: ToolSpec
     function: Callable[..., Any]
     arguments: type[msgspec.Struct]
     given: tuple[str, ...] = ()
+    in_thread: bool = False
 
     @property
     def name(self) -> str:
@@ -42,21 +44,21 @@ class Tool(msgspec.Struct, frozen=True):
         """The keyword arguments for the function. Raises ToolArgumentsError naming the path of what does not fit."""
         try:
             checked = msgspec.convert(arguments, self.arguments)
-        except msgspec.ValidationError as error:
-            raise ToolArgumentsError(f"arguments of {self.name}: {error}") from error
+        except Exception as error:  # a type's own __post_init__ may raise anything
+            raise ToolArgumentsError(f"arguments of {self.name}: {error_text(error)}") from error
         return {field: getattr(checked, field) for field in checked.__struct_fields__}
 
-    async def run(self, arguments: dict[str, Any], *, signal: Signal, progress: Progress) -> Any:
-        """Check the arguments and call the function; what it returns or raises is passed on as it is.
+    async def run(self, keywords: dict[str, Any], *, signal: Signal, progress: Progress) -> Any:
+        """Call the function with what `check` gave; what it returns or raises is passed on as it is.
 
-        A plain function runs in a thread and is waited for, even when the run around it is cancelled.
+        A plain function runs in a thread of its own and is waited for, even when a scope around it is cancelled.
         """
-        keywords = self.check(arguments)
-        for name in self.given:
-            keywords[name] = signal if name == "signal" else progress
-        if inspect.iscoroutinefunction(self.function):
+        given = {"signal": signal, "progress": progress}
+        keywords = keywords | {name: given[name] for name in self.given}
+        if not self.in_thread:
             return await self.function(**keywords)
-        value, error = await anyio.to_thread.run_sync(_call_in_thread, self.function, keywords)
+        limiter = CapacityLimiter(1)  # not the shared one of 40 threads: calls of one turn run side by side
+        value, error = await anyio.to_thread.run_sync(_call_in_thread, self.function, keywords, limiter=limiter)
         if error is not None:
             raise error
         return await value if inspect.isawaitable(value) else value
@@ -66,19 +68,22 @@ def tool(function: Callable[..., Any]) -> Tool:
     """The tool that this function is: its name, its docstring as the description, its signature as the schema.
 
     Parameters named `signal` and `progress` are filled in and not part of the schema. Raises ToolDefinitionError
-    for `*args`, `**kwargs`, positional-only parameters, a missing docstring, and types that have no JSON schema.
+    for `*args`, `**kwargs`, positional-only parameters, a missing docstring, types that have no JSON schema, and
+    anything that is not a function.
     """
-    name = getattr(function, "__name__", type(function).__name__)
+    if not inspect.isfunction(function) and not inspect.ismethod(function):
+        raise ToolDefinitionError(f"a tool is made from a function; write `def` around this: {function!r}")
+    name = function.__name__
     description = inspect.getdoc(function)
     if not description:
         raise ToolDefinitionError(f"{name} needs a docstring: it is all a model knows of the tool")
     fields, given = _parameters(name, function)
     try:
         arguments = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-        schema = _inline(msgspec.json.schema(arguments))
-    except (TypeError, ValueError) as error:
-        raise ToolDefinitionError(f"{name}: no JSON schema for its signature: {error}") from error
-    return Tool(ToolSpec(name, description, schema), function, arguments, given)
+        spec = ToolSpec(name, description, _inline(msgspec.json.schema(arguments)))
+    except Exception as error:
+        raise ToolDefinitionError(f"{name}: no JSON schema for its signature: {error_text(error)}") from error
+    return Tool(spec, function, arguments, given, in_thread=not inspect.iscoroutinefunction(function))
 
 
 class ToolRegistry:
@@ -123,6 +128,10 @@ class ToolSnapshot:
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
 
+    def in_thread(self, name: str) -> bool:
+        """Whether a call of this name runs in a worker thread."""
+        return name in self._tools and self._tools[name].in_thread
+
     async def run(self, call: ToolCall, *, signal: Signal, progress: Progress) -> ToolResultMessage:
         """The result of one call, with the call's own id and name, whatever happened.
 
@@ -135,16 +144,20 @@ class ToolSnapshot:
             known = ", ".join(self._tools) or "none"
             return error_result(call, f"There is no tool {call.name!r}. The tools are: {known}.")
         try:
-            value = await found.run(call.arguments, signal=signal, progress=progress)
+            keywords = found.check(call.arguments)
         except ToolArgumentsError as error:
             return error_result(call, f"Not run: {error}.")
-        except (Exception, SystemExit) as error:
-            return error_result(call, f"{call.name} failed: {type(error).__name__}: {error}")
-        except get_cancelled_exc_class():
-            if cancelled_from_outside():
+        try:
+            return value_result(call, await found.run(keywords, signal=signal, progress=progress))
+        except get_cancelled_exc_class() as error:
+            if not is_failure(error):
                 raise
             return error_result(call, f"{call.name} failed: it was cancelled, and not by this run")
-        return value_result(call, value)
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            kind, text = type(error).__name__, error_text(error)
+            return error_result(call, f"{call.name} failed: {text if text == kind else f'{kind}: {text}'}")
 
 
 def value_result(call: ToolCall, value: object) -> ToolResultMessage:
@@ -160,8 +173,7 @@ def value_result(call: ToolCall, value: object) -> ToolResultMessage:
 
 def error_result(call: ToolCall, text: str) -> ToolResultMessage:
     """The result of a call that has no value. It says nothing about side effects: they are not undone."""
-    printable = text.encode("utf-8", "backslashreplace").decode()
-    return ToolResultMessage(call.id, call.name, printable, is_error=True)
+    return ToolResultMessage(call.id, call.name, text, is_error=True)
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> tuple[list[Any], tuple[str, ...]]:
@@ -170,8 +182,8 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[list[Any], tup
     given: list[str] = []
     try:
         hints = get_type_hints(function, include_extras=True)
-    except NameError as error:
-        raise ToolDefinitionError(f"{name}: {error} in its annotations") from error
+    except Exception as error:  # annotations are code, and may fail in any way
+        raise ToolDefinitionError(f"{name}: its annotations cannot be read: {error_text(error)}") from error
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise ToolDefinitionError(f"{name}: name each parameter; {parameter} has no JSON schema")
@@ -183,19 +195,15 @@ def _parameters(name: str, function: Callable[..., Any]) -> tuple[list[Any], tup
     return fields, tuple(given)
 
 
-def _inline(schema: dict[str, Any]) -> FrozenDict:
+def _inline(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema as models expect it: an object at the top, with no reference to itself."""
     definitions = dict(schema.get("$defs", {}))
     top = definitions.pop(schema["$ref"].rpartition("/")[2]) if "$ref" in schema else schema
     top = {key: value for key, value in top.items() if key != "title"}
-    frozen = freeze_json({**top, "$defs": definitions} if definitions else top)
-    assert isinstance(frozen, FrozenDict)
-    return frozen
+    return {**top, "$defs": definitions} if definitions else top
 
 
-def _call_in_thread(
-    function: Callable[..., Any], keywords: dict[str, Any]
-) -> tuple[Any | Awaitable[Any], BaseException | None]:
+def _call_in_thread(function: Callable[..., Any], keywords: dict[str, Any]) -> tuple[Any, BaseException | None]:
     """Call in a worker thread. The error travels as a value: a raised StopIteration or SystemExit would not arrive."""
     try:
         return function(**keywords), None

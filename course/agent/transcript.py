@@ -43,7 +43,7 @@ class Transcript(Sequence[Message]):
         longer._items = self._items
         if self._length != len(self._items):  # somebody else extended this view first: they keep the list
             longer._items = _Items(islice(self._items, self._length))
-            longer._items.paired = min(self._items.paired, self._length)
+            longer._items.paired = self._paired()
         longer._items.extend(messages)
         longer._length = len(longer._items)
         return longer
@@ -59,10 +59,14 @@ class Transcript(Sequence[Message]):
 
         Results stand in call order. What was checked once is not checked again.
         """
-        index = self._items.paired if self._items.paired <= self._length else 0
+        index = self._paired()
         while index < self._length:
             index = self._check_group(index)
             self._items.paired = max(index, self._items.paired)
+
+    def _paired(self) -> int:
+        """The length of a prefix known to be complete. What a longer view found may end inside a group of ours."""
+        return self._items.paired if self._items.paired <= self._length else 0
 
     def _check_group(self, index: int) -> int:
         """Check the message at `index` and its results; the index behind them."""
@@ -113,7 +117,7 @@ class Transcript(Sequence[Message]):
 
 def is_error(message: Message) -> bool:
     """Whether this is an assistant message that failed: kept in the record, never sent to a model."""
-    return type(message) is AssistantMessage and message.stop_reason == "error"
+    return isinstance(message, AssistantMessage) and message.stop_reason == "error"
 
 
 def _check(message: object) -> bool:

@@ -1,0 +1,152 @@
+"""The focused tests, inside their own process: pytest with one plugin of ours, telling each test as it happens."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import pytest
+from _pytest.assertion import rewrite
+from anyio import pytest_plugin
+from trio._core import _run
+
+from course import stand_in
+from course.marking.child import Reporter
+from course.marking.controls import equal_to_anything
+from course.marking.fault import describe
+from course.marking.focused import BACKENDS, FocusedRequest, function_id, parameters
+from course.marking.steps import COLLECT, IMPORT, Fault, Outcome
+
+_OPTIONS = (
+    "--noconftest",
+    "--capture=no",
+    "--import-mode=importlib",
+    "--override-ini=enable_assertion_pass_hook=true",
+    "--override-ini=verbosity_assertions=2",
+    f"-c{os.devnull}",
+    *("-pno:" + name for name in ("cacheprovider", "terminal", "doctest", "junitxml", "pastebin", "legacypath")),
+)
+"""Nothing of the learner's folder or machine reaches pytest: no conftest, no configuration, no plugin but ours."""
+
+
+def run(reporter: Reporter) -> None:
+    """Get pytest ready, receive the request, import the learner's file, collect, run and tell. Does not return."""
+    plugin = _Plugin(reporter)
+    code = pytest.main([*_OPTIONS, f"--rootdir={Path.cwd()}"], plugins=[plugin, pytest_plugin])
+    if code == pytest.ExitCode.USAGE_ERROR:
+        reporter.stopped("error", "pytest refused its command line.")
+    reporter.done()
+
+
+class _Plugin:
+    _asked: FocusedRequest
+    _learner: str
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._outcome: Outcome = "passed"
+        self._fault: Fault | None = None
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.option.tbstyle = "no"  # we describe faults ourselves, and formatting one can fail
+        config.addinivalue_line("markers", "lab(id): the lab of a checkpoint that a focused test belongs to")
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Receive the request; import the learner's file before the tests do, so that its faults are its own."""
+        _rewrite_ahead(session.config)
+        request = self._reporter.receive()
+        self._learner, self._asked = request.learner, request.read(FocusedRequest)
+        session.config.args[:] = [self._asked.test, self._asked.controls]
+        self._reporter.begin(IMPORT)
+        stand_in.install(self._asked.checkpoint, Path(self._learner), self._asked.source, marking=True)
+        try:
+            fault = self._missing(importlib.import_module("agent"))
+        except BaseException as error:
+            fault = describe(error, self._learner)
+        self._reporter.finish(IMPORT, "failed" if fault else "passed", fault)
+        if fault:
+            self._reporter.done()
+        self._reporter.begin(COLLECT)
+
+    def _missing(self, module: ModuleType) -> Fault | None:
+        missing = [name for name in self._asked.needs if not hasattr(module, name)]
+        return Fault("MissingNames", ", ".join(missing)) if missing else None
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        self._reporter.stopped("error", f"pytest failed: {str(excrepr).splitlines()[-1]}")
+
+    def pytest_exception_interact(self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]) -> None:
+        if isinstance(node, pytest.Collector) and call.excinfo is not None:
+            error = call.excinfo.value
+            self._reporter.finish(COLLECT, "failed", describe(error.__cause__ or error, self._learner))
+            self._reporter.done()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Keep what was asked for, in its order; a function's asyncio run comes before its trio run."""
+        place = {id: number for number, id in enumerate(self._asked.order)}
+        items[:] = [item for item in items if function_id(_id(item)) in place]
+        items.sort(key=lambda item: (place[function_id(_id(item))], _backend_place(item)))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._reporter.finish(COLLECT, "passed")
+        self._reporter.plan(tuple(_id(item) for item in session.items))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._outcome, self._fault = "passed", None
+        _run._r.seed(0)  # trio shuffles its tasks on purpose; marked again, a file must get the same verdict
+        self._reporter.begin(_id(item))
+        result = yield
+        self._reporter.finish(_id(item), self._outcome, self._fault)
+        return result
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.outcome != "passed" and self._outcome == "passed":
+            self._outcome = report.outcome
+            self._fault = describe(call.excinfo.value, self._learner) if call.excinfo else None
+        return report
+
+    def pytest_assertion_pass(self) -> None:
+        """After an assert that held: the values it compared must not be equal to just anything."""
+        frame = _asserting_frame()
+        rigged = equal_to_anything(list(frame.f_locals.values())) if frame else None
+        if rigged is not None and self._outcome == "passed":
+            self._outcome = "failed"
+            self._fault = Fault("EqualToAnything", type(rigged).__name__)
+
+
+def _rewrite_ahead(config: pytest.Config) -> None:
+    """Do pytest's rewriting of the test file that lies here already: a tenth of a second that nobody waits for."""
+    rewrite_now = rewrite._rewrite_test
+    ahead = {(path, path.read_bytes()): rewrite_now(path, config) for path in Path.cwd().glob("test_*.py")}
+
+    def rewrite_test(path: Path, config: pytest.Config) -> Any:
+        return ahead.get((path, path.read_bytes())) or rewrite_now(path, config)
+
+    rewrite._rewrite_test = rewrite_test
+
+
+def _id(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[2]
+
+
+def _backend_place(item: pytest.Item) -> int:
+    return next((place for place, backend in enumerate(BACKENDS) if backend in parameters(_id(item))), 0)
+
+
+def _asserting_frame() -> FrameType | None:
+    """The frame of the test whose assert just held: the caller of pytest's own helper."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "_call_assertion_pass":
+        frame = frame.f_back
+    return frame.f_back if frame else None

@@ -1,0 +1,90 @@
+"""Where a learner is: every checkpoint, how far they came in it, and what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from course.catalog import Checkpoint
+from course.practice import progress
+from course.practice.folder import practice_folder
+from course.practice.progress import Progress
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """One checkpoint as it stands. `is_laid` says whether its practice folder is there."""
+
+    checkpoint: Checkpoint
+    folder: Path
+    is_laid: bool
+    progress: Progress
+
+    @property
+    def required(self) -> list[str]:
+        return [lab.id for lab in self.checkpoint.labs if not lab.optional]
+
+    @property
+    def green(self) -> int:
+        """How many of the required labs have been green."""
+        return sum(self.progress.is_green(lab) for lab in self.required)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.green == len(self.required)
+
+
+def standings(checkpoints: Mapping[str, Checkpoint], start: Path) -> list[Standing]:
+    """Every checkpoint as it stands in the practice folders seen from `start`."""
+    folders = {id: practice_folder(checkpoint, start) for id, checkpoint in checkpoints.items()}
+    return [
+        Standing(one, folders[id], (folders[id] / "agent.py").exists(), progress.read(one, folders[id]))
+        for id, one in checkpoints.items()
+    ]
+
+
+def current(standings: list[Standing]) -> Standing:
+    """The checkpoint to go on with: one that is begun, else the first that is not, else the last."""
+    begun = [one for one in standings if one.is_laid and not one.is_finished]
+    fresh = [one for one in standings if not one.is_laid]
+    return [*begun, *fresh, standings[-1]][0]
+
+
+def next_command(standings: list[Standing]) -> tuple[str, str]:
+    """What to do next, in words, and the command for it."""
+    one = current(standings)
+    if not one.is_laid:
+        return f"begin {one.checkpoint.title}", f"course lab {one.checkpoint.id}"
+    if one.is_finished:
+        return "every required lab is green; look at one again", f"course lab {one.checkpoint.id}"
+    lab = progress.next_lab(one.checkpoint, one.progress)
+    what = f"lab {lab.id}, {lab.title}" if lab else one.checkpoint.title
+    return f"go on with {what}", f"course checkpoint {one.checkpoint.id}"
+
+
+def show(console: Console, standings: list[Standing]) -> None:
+    """Print the table and the next command."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("NN", "Checkpoint", "Labs green", "", "Minutes"):
+        table.add_column(name, justify="right" if name == "Minutes" else "left", no_wrap=name != "Checkpoint")
+    for one in standings:
+        checkpoint = one.checkpoint
+        table.add_row(checkpoint.id, checkpoint.title, _bar(one), _words(one), str(checkpoint.minutes))
+    what, command = next_command(standings)
+    console.print(table)
+    console.print()
+    console.print(Text.assemble("Next: ", what, ": type  ", (command, "bold")), highlight=False)
+
+
+def _bar(one: Standing) -> Text:
+    return Text("■" * one.green + "·" * (len(one.required) - one.green), style="green" if one.is_finished else "")
+
+
+def _words(one: Standing) -> str:
+    if not one.is_laid:
+        return "not begun"
+    return "finished" if one.is_finished else f"{one.green} of {len(one.required)}"

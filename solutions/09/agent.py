@@ -1,0 +1,468 @@
+# Checkpoint 09, One Agent, many runs: the solution.
+# Built from course/agent/agent.py by `python -m course.authoring build`; edit that file instead.
+
+"""The stateful Agent: one owner of a transcript, many runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any, Literal, Self
+
+import anyio
+import msgspec
+
+from course.agent.errors import AgentBusyError, AgentClosedError, AgentIdleError, AgentLimitError
+from course.agent.events import (
+    AgentEvent,
+    AssistantMessageEvent,
+    Emitter,
+    MessageAcceptedEvent,
+    QueuedMessage,
+    RunEndEvent,
+    RunError,
+    RunResult,
+    RunStartEvent,
+    RunStatus,
+    TextDeltaEvent,
+    ToolEndEvent,
+    ToolSkippedEvent,
+    TurnEndEvent,
+)
+from course.agent.listeners import ErrorLog, Listener, SubscriberError, Subscription
+from course.agent.loop import run_agent_loop
+from course.agent.messages import AssistantMessage, Message, UserMessage
+from course.agent.model import FixedModel, Model
+from course.agent.policy import AGENT_OWNED, Limits, QueuePolicy
+from course.agent.signal import Signal
+from course.agent.streams import EventStream
+from course.agent.tasks import TaskOwner
+from course.agent.tools import ToolRegistry
+from course.agent.transcript import Transcript, is_error
+
+RunStream = EventStream[AgentEvent, RunResult]
+
+
+class AgentState(msgspec.Struct, frozen=True):
+    """What an Agent looks like after the events dispatched so far.
+
+    `messages` moves at `run_start` and `run_end`. `streaming_text` is the answer being written, `pending_call_ids`
+    the calls of the current turn that have no result yet, `last_status` how the last run ended.
+    """
+
+    status: Literal["idle", "running"] = "idle"
+    messages: Transcript = Transcript()
+    active_run_id: str | None = None
+    last_status: RunStatus | None = None
+    streaming_text: str = ""
+    pending_call_ids: tuple[str, ...] = ()
+
+
+def reduce_agent_state(state: AgentState, event: AgentEvent) -> AgentState:
+    """The state after this event. Pure: it owns nothing and changes nothing it was given.
+
+    `run_start` makes its run the active one. An event of any other run than the active one gives back `state` itself.
+    """
+    if isinstance(event, RunStartEvent):
+        return AgentState("running", event.messages, event.run_id, state.last_status)
+    if event.run_id != state.active_run_id:
+        return state
+    if isinstance(event, TextDeltaEvent):
+        return msgspec.structs.replace(state, streaming_text=state.streaming_text + event.text)
+    if isinstance(event, AssistantMessageEvent):
+        pending = tuple([call.id for call in event.message.calls])
+        return msgspec.structs.replace(state, streaming_text="", pending_call_ids=pending)
+    if isinstance(event, ToolEndEvent | ToolSkippedEvent):
+        pending = tuple([id for id in state.pending_call_ids if id != event.result.call_id])
+        return msgspec.structs.replace(state, pending_call_ids=pending)
+    if isinstance(event, RunEndEvent):
+        return AgentState("idle", event.result.messages, None, event.result.status)
+    return state
+
+
+class ActiveRun:
+    """What belongs to one run and ends with it: its id, its own Signal, its stream and its numbered events."""
+
+    def __init__(self, id: str, publish: Callable[[ActiveRun, AgentEvent], None]) -> None:
+        self.id = id
+        self.signal = Signal()
+        self.stream: RunStream = EventStream()
+        self.emit = Emitter(id, partial(publish, self))
+
+
+class Agent:
+    """Owns a transcript, and lets one run at a time work on it.
+
+    `prompt()` starts a run and returns its stream; `await stream` gives the RunResult. Use it as
+    `async with Agent(model=…) as agent:`, on asyncio or trio, or bare on a running asyncio loop, as in a notebook.
+    Its methods belong to the loop's thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        tools: ToolRegistry | None = None,
+        system: str = "",
+        messages: Iterable[Message] = (),
+        max_steps: int = 16,
+        queues: QueuePolicy = AGENT_OWNED,
+        limits: Limits = Limits(),
+    ) -> None:
+        """Fix the model's method and the tools as they are now; replacing or registering later changes nothing.
+
+        Raises TranscriptError for `messages` with an unpaired call, AgentLimitError for more than
+        `limits.owned`, ValueError for `max_steps` below 1 (model requests a run may make).
+        """
+        if max_steps < 1:
+            raise ValueError("max_steps must be at least 1: one request is the least a run can make")
+        self._model = FixedModel(model.stream)
+        self._tools = (tools if tools is not None else ToolRegistry()).snapshot()
+        self._system = system
+        self._max_steps = max_steps
+        self._policy = queues
+        self._limits = limits
+        self._messages = Transcript(messages)
+        self._messages.check_pairs()
+        if len(self._messages) > limits.owned:
+            raise self._limit_error(f"{len(self._messages)} messages are more than the {limits.owned} an Agent owns")
+        self._state = AgentState(messages=self._messages)
+        self._active: ActiveRun | None = None
+        self._runs = 0
+        self._queue: list[QueuedMessage] = []
+        self._subscriptions: list[Subscription] = []
+        self._errors = ErrorLog()
+        self._events: deque[tuple[ActiveRun, AgentEvent]] = deque()
+        self._dispatching = False
+        self._owner = TaskOwner()
+        self._closed = False
+
+    @property
+    def messages(self) -> Transcript:
+        """The transcript as it is now: with a run's input from its claim on, and with every turn that is complete."""
+        return self._messages
+
+    @property
+    def state(self) -> AgentState:
+        """The state after the events dispatched so far."""
+        return self._state
+
+    @property
+    def is_running(self) -> bool:
+        """True from the moment `prompt()` has claimed until the run's outcome is decided."""
+        return self._active is not None
+
+    @property
+    def queued(self) -> tuple[QueuedMessage, ...]:
+        """The messages that wait, oldest first."""
+        return tuple(self._queue)
+
+    @property
+    def cancel_reason(self) -> str | None:
+        """Why the active run was asked to stop; None when nobody asked, or nothing runs."""
+        return self._active.signal.reason if self._active is not None else None
+
+    @property
+    def subscriber_errors(self) -> tuple[SubscriberError, ...]:
+        """What listeners raised, oldest first; the last 256. `subscriber_error_count` counts them all."""
+        return self._errors.last
+
+    @property
+    def subscriber_error_count(self) -> int:
+        return self._errors.count
+
+    @property
+    def room(self) -> int:
+        """How many more messages can be queued now, at least 0.
+
+        Each queued message needs room for itself and its answer. While a run is active, the largest turn it
+        could still add is kept free as well.
+        """
+        turn = self._limits.turn if self._active is not None else 0
+        pairs = (self._limits.owned - len(self._messages) - turn) // 2
+        return max(0, min(pairs, self._limits.queued) - len(self._queue))
+
+    def prompt(self, text: str) -> RunStream:
+        """Start a run with this message. It is claimed, or refused, before this returns; nothing is awaited.
+
+        Raises AgentBusyError while a run is active, AgentLimitError when the transcript is full, AgentClosedError
+        after `aclose()`, RuntimeError where no event loop could own the run. After any of them nothing has changed.
+        """
+        self._check_can_start("prompt()")
+        message = UserMessage(text)
+        self._check_room_for_run(inputs=1)
+        return self._start([QueuedMessage("prompt", message), *self._joining_steering()])
+
+    def continue_(self) -> RunStream:
+        """Start a run from the transcript's tail, without a new prompt.
+
+        Queued steering goes first. After a finished answer a queued follow-up is needed; after a user message, a
+        tool result or a failed answer the model is asked again. Raises AgentIdleError when there is nothing to
+        go on with, and what `prompt()` raises.
+        """
+        self._check_can_start("continue_()")
+        inputs = self._take("steering")
+        tail = self._messages[-1] if self._messages else None
+        if not inputs and isinstance(tail, AssistantMessage) and not is_error(tail):
+            inputs = self._take("follow_up")
+            if not inputs:
+                raise AgentIdleError(
+                    "the last message is a finished answer, and nothing is queued to go on with; "
+                    "call prompt(), or queue something with follow_up() first"
+                )
+        if not inputs and tail is None:
+            raise AgentIdleError("the transcript is empty, so there is nothing to continue; call prompt()")
+        if not inputs:  # what was queued has its room already
+            self._check_room_for_run(inputs=0)
+        return self._start(inputs)
+
+    def cancel(self, reason: str = "cancelled") -> bool:
+        """Ask the active run to stop. True exactly when this call was accepted; then the run ends cancelled.
+
+        False when idle, when the run was asked before, and once its outcome is decided.
+        """
+        return self._active is not None and self._active.signal.cancel(reason)
+
+    def _check_can_start(self, caller: str) -> None:
+        """Raise unless a run can be claimed now."""
+        self._check_open()
+        if self._active is not None:
+            raise AgentBusyError(
+                f"{caller} while {self._active.id} is active: one run owns the transcript. Correct it with steer(), "
+                "say more after it with follow_up(), or await its stream first."
+            )
+        self._owner.check()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
+
+    def _start(self, inputs: list[QueuedMessage]) -> RunStream:
+        """Claim the transcript for a new run with these messages, tell of it, and start its task."""
+        self._runs += 1
+        run = ActiveRun(f"run-{self._runs}", self._publish)
+        context = self._messages.append(*[each.message for each in inputs])
+        self._active = run
+        self._messages = context
+        try:
+            run.emit(RunStartEvent, context)
+            for each in inputs:
+                run.emit(MessageAcceptedEvent, each.kind, each.message, context)
+        finally:  # also when a listener is interrupted: what is claimed must run
+            self._owner.start(self._run, run, context)
+        return run.stream
+
+    async def _run(self, run: ActiveRun, context: Transcript) -> None:
+        """The run's task. Whatever happens in it, the run is settled once; only what came from outside goes on."""
+        result = None
+        try:
+            result = await run_agent_loop(
+                context,
+                model=self._model,
+                tools=self._tools,
+                system=self._system,
+                max_steps=self._max_steps,
+                signal=run.signal,
+                emit=run.emit,
+                take_steering=lambda: [each.message for each in self._take("steering")],
+                take_follow_ups=lambda: [each.message for each in self._take("follow_up")],
+                input_waits=lambda: bool(self._queue),
+                admit=self._admit,
+            )
+        except Exception as error:
+            code = error.code if isinstance(error, AgentLimitError) else "AGENT_STATE_FAILED"
+            result = RunResult("failed", self._messages, error=RunError(code, str(error) or type(error).__name__))
+        finally:
+            if result is None:
+                result = RunResult("cancelled", self._messages, reason=run.signal.reason or "cancelled from outside")
+            elif run.signal.cancelled and result.status != "cancelled":  # an accepted cancel beats what raced it
+                result = RunResult("cancelled", result.messages, reason=run.signal.reason)
+            self._settle(run, result)
+
+    def _settle(self, run: ActiveRun, result: RunResult) -> None:
+        """End the run: clear its record, then tell of it, then close its stream. Called once a run, awaits nothing."""
+        result = self._with_dropped(result)
+        self._messages = result.messages
+        if self._active is run:
+            self._active = None
+        try:
+            run.emit(RunEndEvent, result)
+        finally:
+            run.stream.close(result)
+
+    def steer(self, text: str) -> None:
+        """Say this at the next boundary, before the model goes on.
+
+        Raises AgentIdleError when run-owned queues are closed (no run, or one that was cancelled), and
+        AgentLimitError when there is no room. Either way nothing was queued.
+        """
+        self._enqueue("steering", text)
+
+    def follow_up(self, text: str) -> None:
+        """Say this once the model would stop. Raises like `steer()`."""
+        self._enqueue("follow_up", text)
+
+    def clear_queues(self) -> tuple[QueuedMessage, ...]:
+        """Take back everything that waits, oldest first."""
+        cleared = tuple(self._queue)
+        self._queue.clear()
+        return cleared
+
+    def _enqueue(self, kind: Literal["steering", "follow_up"], text: str) -> None:
+        self._check_open()
+        message = UserMessage(text)
+        if not self._accepts_input():
+            raise AgentIdleError("messages can be queued only while a run is active; call prompt() instead")
+        self._check_room_to_queue()
+        self._queue.append(QueuedMessage(kind, message))
+
+    def _accepts_input(self) -> bool:
+        """Whether a message may be queued now, by the queue policy."""
+        if self._policy.outlive_run:
+            return True
+        return self._active is not None and not self._active.signal.cancelled
+
+    def _take(self, kind: Literal["steering", "follow_up"]) -> list[QueuedMessage]:
+        """Take what a boundary may take of this kind, oldest first."""
+        taken = [each for each in self._queue if each.kind == kind]
+        if self._policy.one_at_a_time:
+            taken = taken[:1]
+        for each in taken:
+            self._queue.remove(each)
+        return taken
+
+    def _joining_steering(self) -> list[QueuedMessage]:
+        """Steering that was queued while idle and joins the prompt right after its message."""
+        return self._take("steering")
+
+    def _with_dropped(self, result: RunResult) -> RunResult:
+        """The result, with the messages that end with their run listed in it."""
+        if self._policy.outlive_run or not self._queue:
+            return result
+        dropped = tuple(self._queue)
+        self._queue.clear()
+        return msgspec.structs.replace(result, dropped=dropped)
+
+    def _fits(self, new: int) -> bool:
+        """Whether this many new messages fit beside what is owned and what is queued, a pair for each that waits."""
+        return len(self._messages) + new + 2 * len(self._queue) <= self._limits.owned
+
+    def _check_room_for_run(self, inputs: int) -> None:
+        """Raise AgentLimitError unless this many new messages and an answer to them fit."""
+        if not self._fits(inputs + 1):
+            raise self._limit_error(f"{len(self._messages)} of {self._limits.owned} messages leave no room for a run")
+
+    def _check_room_to_queue(self) -> None:
+        """Raise AgentLimitError unless one more message can be queued, and answered later."""
+        if self.room < 1:
+            raise self._limit_error(f"no room to queue: {len(self._queue)} wait, {len(self._messages)} are owned")
+
+    def _admit(self, message: AssistantMessage) -> None:
+        """Called by the loop before a response is adopted; raising AgentLimitError fails the run and runs no tool."""
+        calls = len(message.calls)
+        if not self._fits(1 + calls + (1 if calls else 0)):
+            raise self._limit_error(f"a response with {calls} calls does not fit beside {len(self._messages)} messages")
+
+    def _limit_error(self, what: str) -> AgentLimitError:
+        return AgentLimitError(
+            f"{what}; clear_queues() frees what waits, and a new Agent with fewer `messages` is the way on"
+        )
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with every event from now on, in registration order, after the state has taken it in.
+
+        It is called in the loop's thread and must not block. What it raises is recorded and hurts nobody. If it
+        returns an awaitable, that is awaited beside the run, one at a time and in order, until the agent is
+        closed. The function returned ends this registration and no other; calling it again does nothing.
+        """
+        registered: Subscription | None = Subscription(listener, self._owner, self._errors)
+        self._subscriptions.append(registered)
+
+        def unsubscribe() -> None:
+            nonlocal registered
+            if registered is not None:
+                self._subscriptions.remove(registered)
+                registered = None
+
+        return unsubscribe
+
+    def _publish(self, run: ActiveRun, event: AgentEvent) -> None:
+        """Dispatch the event, or let it wait until the one being dispatched has reached every listener."""
+        if type(event) is TurnEndEvent or type(event) is MessageAcceptedEvent:
+            self._messages = event.messages
+        self._events.append((run, event))
+        if self._dispatching:
+            return
+        self._dispatching = True
+        try:
+            while self._events:
+                self._dispatch(*self._events.popleft())
+        finally:
+            self._dispatching = False
+
+    def _dispatch(self, run: ActiveRun, event: AgentEvent) -> None:
+        self._state = reduce_agent_state(self._state, event)
+        try:
+            for subscription in tuple(self._subscriptions):
+                self._notify(subscription, event)
+        finally:
+            run.stream.publish(event)
+
+    def _notify(self, subscription: Subscription, event: AgentEvent) -> None:
+        """Call one listener."""
+        try:
+            returned = subscription.listener(event)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self._errors.record(event, error)
+            return
+        if returned is not None and inspect.isawaitable(returned):
+            self._await_in_order(subscription, event, returned)
+
+    def _await_in_order(self, subscription: Subscription, event: AgentEvent, returned: Awaitable[Any]) -> None:
+        """Have what an async listener returned awaited beside the run, after everything it returned before."""
+        subscription.worker.add(event, returned)
+
+    async def aclose(self) -> None:
+        """Cancel the active run, wait until it has settled, end the listeners' workers, and start nothing more.
+
+        Inside `async with`, the workers end with the block. Raises RuntimeError when called from a tool, model or
+        async listener of this agent, which would wait for itself.
+        """
+        if self._owner.is_around:
+            raise RuntimeError(
+                "aclose() inside a run or a listener of this agent would wait for itself; call cancel() here instead"
+            )
+        self._closed = True
+        if self._active is not None:
+            self._active.signal.cancel("the agent was closed")
+            await self._active.stream.result()
+        await self._owner.cancel_tasks()
+
+    async def __aenter__(self) -> Self:
+        self._check_open()
+        await self._owner.open()
+        return self
+
+    async def __aexit__(self, exc_type: type[BaseException] | None, *rest: object) -> None:
+        """Leave the block: wait for a cancelled run to settle; after an error, end its task as well."""
+        self._closed = True
+        try:
+            if exc_type is None:
+                await self.aclose()
+        finally:
+            await self._owner.close()
+
+
+async def wait_idle(agent: Agent) -> None:
+    """Return once no run is active: at once when idle. For any number of waiters."""
+    while agent.is_running:
+        ended = anyio.Event()
+        unsubscribe = agent.subscribe(lambda event, ended=ended: ended.set() if event.type == "run_end" else None)
+        try:
+            await ended.wait()
+        finally:
+            unsubscribe()
