@@ -153,7 +153,7 @@ def _show(checkpoint: Checkpoint, verdict: Verdict, folder: Path | None) -> None
     first = next((lab for lab in verdict.labs if not lab.is_green), None)
     hints = checkpoint.find_lab(first.lab).hints if first and first.verdict != "error" else ()
     if first and hints:
-        print(f"Stuck? There are hints: type  course hint {first.lab}{_in(folder)}")
+        print(f"Stuck?  Type  course hint {first.lab}{_in(folder)}")
 
 
 @app.command("lab")
@@ -210,7 +210,7 @@ def hint_command(
     """Show the next hint for a lab. There are three, and it remembers which you have seen."""
     from course.practice import hints, progress
 
-    checkpoint, of = find_lab(lab) if lab else _next_lab(folder)
+    checkpoint, of = find_lab(lab) if lab is not None else _next_lab(folder)
     where = _laid(checkpoint, folder)
     found = hints.hints(checkpoint, of, progress.read(checkpoint, where))
     if found.is_last_step and not yes and not _confirmed(f"{hints.LAST.format(lab=of.id)} Show it?", of):
@@ -220,7 +220,7 @@ def hint_command(
         progress.record_hint(checkpoint, where, of.id, found.level)
     except OSError as error:
         print(f"It could not be kept that you have seen this: {error.strerror or error}.", file=sys.stderr)
-    _console().print(hints.render(found))
+    _console().print(hints.render(found, *hints.commands(found)))
 
 
 def _next_lab(folder: Path | None) -> tuple[Checkpoint, Lab]:
@@ -268,7 +268,7 @@ def reset_command(
     """Go back to the starter. What you have written is kept in a dated backup first."""
     from course.practice import reset
 
-    checkpoint = find_lab(lab)[0] if lab and number is None else _chosen(number)
+    checkpoint = find_lab(lab)[0] if lab is not None and number is None else _chosen(number)
     where = _laid(checkpoint, folder) if not (list_them or restore) else _folder(checkpoint, folder)
     command = f"course reset {checkpoint.id}{_in(folder)}"
     if list_them:
@@ -335,8 +335,8 @@ def solution_command(
     from course.practice import progress, solution
     from course.practice.folder import find_agent
 
-    checkpoint = find_lab(lab)[0] if lab and number is None else _chosen(number)
-    of = checkpoint.find_lab(lab) if lab else None
+    checkpoint = find_lab(lab)[0] if lab is not None and number is None else _chosen(number)
+    of = checkpoint.find_lab(lab) if lab is not None else None
     where = _folder(checkpoint, folder)
     agent_py = find_agent(checkpoint, where)
     if not spoil:

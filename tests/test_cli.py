@@ -212,6 +212,26 @@ def test_interrupted_it_leaves_nothing_behind(
     assert [process for process in psutil.process_iter() if _is_inside(tmp_path / "temporary", process)] == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with its parent")
+def test_killed_outright_it_leaves_no_process(practice: Path, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    os.mkfifo(began)
+    (practice / "agent.py").write_text(f"open({str(began)!r}, 'w').close()\nwhile True: pass\n")
+    running = subprocess.Popen(
+        command(tmp_path / "home", "checkpoint", "42"),
+        cwd=practice.parents[1],
+        env=environment(tmp_path / "temporary"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    began.read_text()
+    children = [process for process in psutil.process_iter() if _is_inside(tmp_path / "temporary", process)]
+    running.kill()
+    running.wait()
+    assert children
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
 def _is_inside(folder: Path, process: psutil.Process) -> bool:
     try:
         inside = process.environ().get("IPYTHONDIR", "").startswith(str(folder))

@@ -68,6 +68,14 @@ def test_the_installed_course_is_the_wheels(bin: Path, tmp_path: Path) -> None:
     assert Path(where.stdout.strip()).is_relative_to(bin.parent), where.stderr
 
 
+def test_authoring_says_that_it_needs_a_checkout(bin: Path, tmp_path: Path) -> None:
+    tried = run(bin / "python", "-m", "course.authoring", "build", folder=tmp_path)
+    assert (tried.returncode, tried.stderr) == (
+        2,
+        "This course is an installed package. Authoring needs a checkout of its repository.\n",
+    )
+
+
 @pytest.mark.parametrize("id", list(checkpoints()))
 def test_it_lays_a_checkpoint_and_marks_starter_and_solution(bin: Path, tmp_path: Path, id: str) -> None:
     laid = run(bin / "course", "practice", id, folder=tmp_path)

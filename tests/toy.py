@@ -16,7 +16,11 @@ CHECKPOINT = Checkpoint(
     title="A toy",
     module="toy",
     minutes=1,
-    labs=(Lab("42.1", "Count", 2), Lab("42.2", "Wait", 2), Lab("42.3", "Show", 1, optional=True)),
+    labs=(
+        Lab("42.1", "Count", 2, hints=("Add, then return.", "self.value holds the sum.", "return self.value")),
+        Lab("42.2", "Wait", 2),
+        Lab("42.3", "Show", 1, optional=True),
+    ),
 )
 
 SOLUTION = '''\

@@ -193,12 +193,10 @@ class Agent:
         Raises AgentBusyError while a run is active, AgentLimitError when the transcript is full, AgentClosedError
         after `aclose()`, RuntimeError where no event loop could own the run. After any of them nothing has changed.
         """
-        # BEGIN SOLUTION 9.2: refuse or claim, before anything can wait
         self._check_can_start("prompt()")
         message = UserMessage(text)
         self._check_room_for_run(inputs=1)
-        return self._start([QueuedMessage("prompt", message), *self._joining_steering()])
-        # END SOLUTION
+        return self._start([QueuedMessage("prompt", message), *self._joining_steering()])  # nothing can refuse now
 
     def continue_(self) -> RunStream:
         """Start a run from the transcript's tail, without a new prompt.
@@ -207,8 +205,19 @@ class Agent:
         tool result or a failed answer the model is asked again. Raises AgentIdleError when there is nothing to
         go on with, and what `prompt()` raises.
         """
-        # BEGIN SOLUTION 9.7: find out from the tail what a run would say first
         self._check_can_start("continue_()")
+        inputs = self._take_for_tail()
+        if not inputs:  # what was queued has its room already
+            self._check_room_for_run(inputs=0)
+        return self._start(inputs)
+
+    def _take_for_tail(self) -> list[QueuedMessage]:
+        """Take what a run from the tail says first; nothing where the model is to be asked again.
+
+        Raises AgentIdleError when there is nothing to go on with; then nothing was taken. Called by `continue_()` once
+        no other run is active.
+        """
+        # BEGIN SOLUTION 9.7: look at what waits and at the tail, and take or refuse
         inputs = self._take("steering")
         tail = self._messages[-1] if self._messages else None
         if not inputs and isinstance(tail, AssistantMessage) and not is_error(tail):
@@ -220,9 +229,7 @@ class Agent:
                 )
         if not inputs and tail is None:
             raise AgentIdleError("the transcript is empty, so there is nothing to continue; call prompt()")
-        if not inputs:  # what was queued has its room already
-            self._check_room_for_run(inputs=0)
-        return self._start(inputs)
+        return inputs
         # END SOLUTION
 
     def cancel(self, reason: str = "cancelled") -> bool:
@@ -235,7 +242,7 @@ class Agent:
         # END SOLUTION
 
     def _check_can_start(self, caller: str) -> None:
-        """Raise unless a run can be claimed now."""
+        """Raise unless a run can be claimed now. Called first by `prompt()` and `continue_()`; `caller` is which."""
         self._check_open()
         # BEGIN SOLUTION 9.2: a second owner is refused, and told what to call instead
         if self._active is not None:
@@ -251,21 +258,26 @@ class Agent:
             raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
 
     def _start(self, inputs: list[QueuedMessage]) -> RunStream:
-        """Claim the transcript for a new run with these messages, tell of it, and start its task."""
-        # BEGIN SOLUTION 9.2: fix the run's input and its record before anybody hears of it
+        """Claim the transcript for a new run with these messages, tell of it, and start its task.
+
+        Told here are `run_start`, with the run's whole input, and a `message_accepted` for each of `inputs`; the loop
+        tells everything between them and `run_end`. An event is told by `run.emit(Kind, ...)`, with the fields that
+        its class adds to `run_id` and `sequence`.
+        """
         self._runs += 1
         run = ActiveRun(f"run-{self._runs}", self._publish)
         context = self._messages.append(*[each.message for each in inputs])
-        self._active = run
-        self._messages = context
         try:
+            # BEGIN SOLUTION 9.2: claim before anybody hears of the run, then tell of it
+            self._active = run
+            self._messages = context
             run.emit(RunStartEvent, context)
             for each in inputs:
                 run.emit(MessageAcceptedEvent, each.kind, each.message, context)
+            # END SOLUTION
         finally:  # also when a listener is interrupted: what is claimed must run
             self._owner.start(self._run, run, context)
         return run.stream
-        # END SOLUTION
 
     async def _run(self, run: ActiveRun, context: Transcript) -> None:
         """The run's task. Whatever happens in it, the run is settled once; only what came from outside goes on."""
@@ -295,9 +307,12 @@ class Agent:
             self._settle(run, result)
 
     def _settle(self, run: ActiveRun, result: RunResult) -> None:
-        """End the run: clear its record, then tell of it, then close its stream. Called once a run, awaits nothing."""
-        # BEGIN SOLUTION 9.2: settle in the one order that lets a listener of run_end start the next run
+        """End the run: keep its transcript, clear its record, tell `run_end`, close its stream with the result.
+
+        Called once a run, by `_run()`, however the run ended. Awaits nothing.
+        """
         result = self._with_dropped(result)
+        # BEGIN SOLUTION 9.2: settle in the one order that lets a listener of run_end start the next run
         self._messages = result.messages
         if self._active is run:
             self._active = None
@@ -328,17 +343,18 @@ class Agent:
         # END SOLUTION
 
     def _enqueue(self, kind: Literal["steering", "follow_up"], text: str) -> None:
+        """Let the message wait, or refuse it and change nothing. Called by `steer()` and `follow_up()`."""
         self._check_open()
-        # BEGIN SOLUTION 9.5: queue the message, or refuse it and change nothing
         message = UserMessage(text)
+        # BEGIN SOLUTION 9.5: refuse while the queues are closed, and say when they are open
         if not self._accepts_input():
             raise AgentIdleError("messages can be queued only while a run is active; call prompt() instead")
+        # END SOLUTION
         self._check_room_to_queue()
         self._queue.append(QueuedMessage(kind, message))
-        # END SOLUTION
 
     def _accepts_input(self) -> bool:
-        """Whether a message may be queued now, by the queue policy."""
+        """Whether a message may be queued now, by the queue policy. Called by `_enqueue()`."""
         if self._policy.outlive_run:
             # BEGIN SOLUTION 9.6: queues that outlive a run never close
             return True
@@ -348,7 +364,10 @@ class Agent:
         # END SOLUTION
 
     def _take(self, kind: Literal["steering", "follow_up"]) -> list[QueuedMessage]:
-        """Take what a boundary may take of this kind, oldest first."""
+        """Take what a boundary may take of this kind, oldest first.
+
+        Called by the loop, once at a boundary for each kind it reads there, and where a run starts.
+        """
         # BEGIN SOLUTION 9.5: take the waiting messages of this kind out of the queue
         taken = [each for each in self._queue if each.kind == kind]
         # UNTIL THEN
@@ -365,7 +384,10 @@ class Agent:
         return taken
 
     def _joining_steering(self) -> list[QueuedMessage]:
-        """Steering that was queued while idle and joins the prompt right after its message."""
+        """Take the steering that was queued while idle and joins the prompt, right after its message.
+
+        Called by `prompt()`, once nothing can refuse the run any more.
+        """
         # BEGIN SOLUTION 9.6: take what waits
         return self._take("steering")
         # UNTIL THEN
@@ -373,7 +395,10 @@ class Agent:
         # END SOLUTION
 
     def _with_dropped(self, result: RunResult) -> RunResult:
-        """The result, with the messages that end with their run listed in it."""
+        """The result, with the messages that end with their run listed in it, and taken out of the queue.
+
+        Called by `_settle()` before anything is told: what it returns is what `run_end` and the stream tell.
+        """
         # BEGIN SOLUTION 9.5: empty a run-owned queue into the result
         if self._policy.outlive_run or not self._queue:
             return result
@@ -385,11 +410,18 @@ class Agent:
         # END SOLUTION
 
     def _fits(self, new: int) -> bool:
-        """Whether this many new messages fit beside what is owned and what is queued, a pair for each that waits."""
+        """Whether this many new messages fit beside what is owned and what is queued, a pair for each that waits.
+
+        Ask before anything is taken out of the queue: what waits is counted there, and not among `new`.
+        """
         return len(self._messages) + new + 2 * len(self._queue) <= self._limits.owned
 
     def _check_room_for_run(self, inputs: int) -> None:
-        """Raise AgentLimitError unless this many new messages and an answer to them fit."""
+        """Raise AgentLimitError unless this many new messages and an answer to them fit.
+
+        Called before anything is taken out of the queue: by `prompt()` with 1, by `continue_()` with 0 where it says
+        nothing new.
+        """
         # BEGIN SOLUTION 9.9: refuse a run that could not end
         if not self._fits(inputs + 1):
             raise self._limit_error(f"{len(self._messages)} of {self._limits.owned} messages leave no room for a run")
@@ -398,7 +430,7 @@ class Agent:
         # END SOLUTION
 
     def _check_room_to_queue(self) -> None:
-        """Raise AgentLimitError unless one more message can be queued, and answered later."""
+        """Raise AgentLimitError unless one more message can be queued, and answered later. Called by `_enqueue()`."""
         # BEGIN SOLUTION 9.9: refuse a message now that could not be read later
         if self.room < 1:
             raise self._limit_error(f"no room to queue: {len(self._queue)} wait, {len(self._messages)} are owned")
@@ -432,7 +464,7 @@ class Agent:
         self._subscriptions.append(registered)
 
         def unsubscribe() -> None:
-            nonlocal registered
+            nonlocal registered  # None once it has ended
             # BEGIN SOLUTION 9.3: end this registration once, and forget the listener
             if registered is not None:
                 self._subscriptions.remove(registered)
@@ -445,17 +477,25 @@ class Agent:
         """Dispatch the event, or let it wait until the one being dispatched has reached every listener."""
         if type(event) is TurnEndEvent or type(event) is MessageAcceptedEvent:
             self._messages = event.messages
-        self._events.append((run, event))
+        if self._dispatching or self._events:  # the latter when a dispatch was interrupted
+            self._events.append((run, event))
         if self._dispatching:
             return
         self._dispatching = True
         try:
+            if not self._events:
+                self._dispatch(run, event)
             while self._events:
                 self._dispatch(*self._events.popleft())
         finally:
             self._dispatching = False
 
     def _dispatch(self, run: ActiveRun, event: AgentEvent) -> None:
+        """Bring one event to the state, then to every listener that is subscribed at this moment, and to the stream.
+
+        A listener that another one unsubscribes meanwhile still hears this event. Readers of the stream are tasks of
+        their own and look later. Called by `_publish()`, one event after the other.
+        """
         # BEGIN SOLUTION 9.2: the state first, then the listeners there are now, then the stream
         self._state = reduce_agent_state(self._state, event)
         try:
@@ -466,7 +506,7 @@ class Agent:
         # END SOLUTION
 
     def _notify(self, subscription: Subscription, event: AgentEvent) -> None:
-        """Call one listener."""
+        """Call one listener with the event. Called by `_dispatch()`; it should not raise."""
         # BEGIN SOLUTION 9.3: a listener that raises is recorded, and the next one hears the event
         try:
             returned = subscription.listener(event)

@@ -63,7 +63,10 @@ class RunStartEvent(AgentEvent, frozen=True, tag="run_start"):
 
 
 class MessageAcceptedEvent(AgentEvent, frozen=True, tag="message_accepted"):
-    """A user message entered the transcript, which is now `messages`. `kind` says by which door."""
+    """A user message entered the transcript, which is now `messages`. `kind` says by which door.
+
+    The messages that a run starts with enter together: `messages` is the run's whole input in the event of each.
+    """
 
     type: ClassVar[str] = "message_accepted"
     kind: InputKind

@@ -21,6 +21,7 @@ class ResponseBuilder:
 
     def __init__(self) -> None:
         self._blocks: list[list[str] | ToolCallStart] = []
+        self._open_text: list[str] | None = None  # the block that text goes to, until a call begins
         self._arguments: dict[str, list[str]] = {}
         self._stop_reason: str | None = None
 
@@ -64,11 +65,10 @@ class ResponseBuilder:
     def _add_text(self, text: str) -> None:
         if not _text(text):  # servers open with an empty piece; an empty block would be no answer
             return
-        block = self._blocks[-1] if self._blocks else None
-        if type(block) is not list:
-            block = []
-            self._blocks.append(block)
-        block.append(text)
+        if self._open_text is None:
+            self._open_text = []
+            self._blocks.append(self._open_text)
+        self._open_text.append(text)
 
     def _start_call(self, chunk: ToolCallStart) -> None:
         if not _text(chunk.call_id) or not _text(chunk.name):
@@ -79,6 +79,7 @@ class ResponseBuilder:
             raise ResponseError("RESPONSE_TOO_MANY_CALLS", f"a response may hold {MAX_CALLS} tool calls")
         self._arguments[chunk.call_id] = []
         self._blocks.append(chunk)
+        self._open_text = None
 
     def _add_arguments(self, chunk: ToolCallDelta) -> None:
         pieces = self._arguments.get(chunk.call_id)

@@ -35,7 +35,8 @@ class EventStream(Generic[Event, Result]):
         if self._closed:
             raise RuntimeError("this stream is closed; nothing can follow its result")
         self._events.append(event)
-        self._wake_readers()
+        if self._changed is not None:
+            self._wake_readers()
 
     def close(self, result: Result) -> None:
         """Set the result and end every reader after the last event. Raises RuntimeError the second time."""
@@ -43,7 +44,8 @@ class EventStream(Generic[Event, Result]):
             raise RuntimeError("this stream is closed; it has its one result")
         self._closed = True
         self._result = result
-        self._wake_readers()
+        if self._changed is not None:
+            self._wake_readers()
         if self._ended is not None:
             self._ended.set()
 
@@ -68,9 +70,9 @@ class EventStream(Generic[Event, Result]):
         await self._changed.wait()
 
     def _wake_readers(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            changed.set()
 
 
 class _Reader(AsyncIterator[Event]):

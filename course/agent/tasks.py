@@ -108,7 +108,10 @@ def cancelled_from_outside() -> bool:
 
 def cancel_requests() -> int:
     """How many cancellations our asyncio task was asked for and has not answered; always 0 on trio."""
-    task = asyncio.current_task() if _on_asyncio() else None
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no asyncio loop runs here
+        return 0
     return task.cancelling() if task is not None else 0
 
 

@@ -15,7 +15,7 @@ from course.catalog import Checkpoint
 from course.errors import CourseError
 from course.marking.slow_grammar import without_slow_grammar
 
-app = typer.Typer(help="Build, check and prove the course.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 Number = Annotated[str | None, typer.Argument(metavar="[NN]", help="A checkpoint, as 09. All by default.")]
 
@@ -26,6 +26,13 @@ def main() -> None:
     except CourseError as error:
         print(error, file=sys.stderr)
         raise SystemExit(error.exit_code) from None
+
+
+@app.callback()
+def in_a_checkout() -> None:
+    """Build, check and prove the course."""
+    if not (catalog.root() / "pyproject.toml").is_file():
+        raise CourseError("This course is an installed package. Authoring needs a checkout of its repository.")
 
 
 @app.command("build")

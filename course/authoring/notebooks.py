@@ -81,6 +81,15 @@ def tidy(notebook: NotebookNode) -> None:
         cell.metadata = {key: value for key, value in cell.metadata.items() if key in CELL_METADATA}
         if cell.cell_type == "code":
             cell.outputs = [tidied for output in cell.outputs if (tidied := _tidy_output(output))]
+    _number(notebook)
+
+
+def _number(notebook: NotebookNode) -> None:
+    """Number what was run as Run All does, where cells tagged `skip-execution`, such as `%mark`, run too."""
+    for number, cell in enumerate([cell for cell in notebook.cells if cell.cell_type == "code"], 1):
+        for counted in (cell, *cell.outputs):
+            if counted.get("execution_count") is not None:
+                counted.execution_count = number
 
 
 def _tidy_output(output: NotebookNode) -> NotebookNode | None:

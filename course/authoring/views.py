@@ -53,14 +53,13 @@ class Source:
 
     def _starter(self, lines: list[str], block: Block) -> list[str]:
         if block.until is not None:
-            note = f"{block.indent}# Lab {block.lab}: {block.text}"
-            return [note, *_trim(markers.neutral_lines(lines, block))]
+            return [_label(block), *_trim(markers.neutral_lines(lines, block))]
         keeper = [f"{block.indent}yield  # unreachable: keeps this function a generator"]
         return [*self.raising(block), *(keeper if block in self.yield_keepers else [])]
 
     def raising(self, block: Block) -> list[str]:
         """The `raise` that stands for a block, wrapped as the formatter wraps it."""
-        message = _quoted(f"Lab {block.lab}: {block.text}")
+        message = _quoted(_words(block))
         line = f"{block.indent}raise NotImplementedError({message})"
         if len(line) <= self.line_length:
             return [line]
@@ -116,7 +115,7 @@ def _starter_problems(path: Path, source: Source, tree: ast.Module) -> list[Prob
     found = [
         Problem(path, block.begin, f"its starter has a line of {length} columns. Shorten the text.")
         for block in source.blocks
-        if block.until is None and (length := max(map(len, source.raising(block)))) > source.line_length
+        if (length := max(map(len, [_label(block)] if block.until else source.raising(block)))) > source.line_length
     ]
     try:
         starter = ast.parse(source.starter)
@@ -169,6 +168,16 @@ def _lost_names(path: Path, tree: ast.Module, starter: ast.Module) -> list[Probl
         for name, face in shape.public_face(tree).items()
         if kept.get(name) != face
     ]
+
+
+def _words(block: Block) -> str:
+    """What the starter says where a learner has something to write."""
+    return f"Lab {block.lab}: {block.text}"
+
+
+def _label(block: Block) -> str:
+    """The comment above a neutral body, which would not say whose it is."""
+    return f"{block.indent}# {_words(block)}"
 
 
 def _quoted(text: str) -> str:

@@ -94,7 +94,8 @@ class Unlike:
         return self is other
 
 
-_HONEST = {object.__eq__, *(kind.__eq__ for kind in (int, float, complex, str, bytes, bytearray, type(None), bool))}
+_ATOMS = frozenset({int, float, complex, str, bytes, bytearray, type(None), bool})
+_HONEST = {object.__eq__, *(kind.__eq__ for kind in _ATOMS)}
 _CONTAINERS = (tuple, list, set, frozenset, dict)
 
 
@@ -112,6 +113,8 @@ def equal_to_anything(values: list[Any], limit: int = 500) -> object | None:
         if id(value) in seen or isinstance(value, type | types.ModuleType | types.FunctionType):
             continue
         seen.add(id(value))
+        if type(value) in _ATOMS:
+            continue
         if _says_equal(value, probe):
             return value
         waiting.extend(_parts(value))

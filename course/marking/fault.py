@@ -14,7 +14,7 @@ TEXT_LIMIT = 20_000
 def describe(error: BaseException, learner: str) -> Fault:
     """Describe `error`, where `learner` is the path of the learner's file.
 
-    A group with one error in it is described as that error. Never raises, whatever the learner's `__str__` does.
+    A group is described as the first error in it. Never raises, whatever the learner's `__str__` does.
     """
     family = list(_family(error))
     main = _unwrap(error)
@@ -50,7 +50,7 @@ def _family(error: BaseException) -> Iterator[BaseException]:
 
 
 def _unwrap(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+    while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 

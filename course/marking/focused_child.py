@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -11,9 +12,9 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
+import trio
 from _pytest.assertion import rewrite
 from anyio import pytest_plugin
-from trio._core import _run
 
 from course import stand_in
 from course.marking.child import Reporter
@@ -100,7 +101,7 @@ class _Plugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._outcome, self._fault = "passed", None
-        _run._r.seed(0)  # trio shuffles its tasks on purpose; marked again, a file must get the same verdict
+        _shuffle_alike()
         self._reporter.begin(_id(item))
         result = yield
         self._reporter.finish(_id(item), self._outcome, self._fault)
@@ -128,12 +129,22 @@ class _Plugin:
 def _rewrite_ahead(config: pytest.Config) -> None:
     """Do pytest's rewriting of the test file that lies here already: a tenth of a second that nobody waits for."""
     rewrite_now = rewrite._rewrite_test
-    ahead = {(path, path.read_bytes()): rewrite_now(path, config) for path in Path.cwd().glob("test_*.py")}
+    ahead: dict[tuple[Path, bytes], Any] = {}
+    for path in Path.cwd().glob("test_*.py"):
+        with contextlib.suppress(SyntaxError):  # told when it is collected
+            ahead[path, path.read_bytes()] = rewrite_now(path, config)
 
     def rewrite_test(path: Path, config: pytest.Config) -> Any:
         return ahead.get((path, path.read_bytes())) or rewrite_now(path, config)
 
     rewrite._rewrite_test = rewrite_test
+
+
+def _shuffle_alike() -> None:
+    """Trio shuffles its tasks on purpose; marked again, a file must get the same verdict."""
+    shuffler = getattr(trio._core._run, "_r", None)
+    if shuffler is not None:
+        shuffler.seed(0)
 
 
 def _id(item: pytest.Item) -> str:

@@ -23,7 +23,6 @@ from course.marking.listen import Limits
 from course.marking.notebook import Kernel, NotebookRun, find_cells, run_notebook
 from course.marking.ready import Ready
 from course.marking.verdict import LabVerdict, Marked, Verdict, Versions, overall
-from course.workspace import workspace
 
 Pair = tuple[Finding, Finding]
 """What the tests say about a lab, and what its cells say."""
@@ -84,25 +83,27 @@ def _read(learner: Path, checkpoint: Checkpoint) -> bytes:
 
 
 def _unreadable(content: bytes, learner: Path, labs: Sequence[Lab]) -> Mapping[str, Pair] | None:
-    """Findings for a file that no process need be started for: empty, or not UTF-8. None for any other."""
+    """Findings for a file that no process need look at: empty, or not UTF-8. None for any other."""
     try:
-        is_empty = not content.decode("utf-8-sig").strip()
-        why, where = ("Expected: agent.py to hold your code.\nCame: the file is empty.", f"{learner}:1")
+        if content.decode("utf-8-sig").strip():
+            return None
+        why, line = "Expected: agent.py to hold your code.\nCame: the file is empty.", 1
     except UnicodeDecodeError as error:
-        before = content[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
-        is_empty = True
-        why = (
-            "Expected: agent.py to be UTF-8.\n"
-            f"Came: byte 0x{content[error.start]:02x} at line {line}, column {column}.\n"
-            "Why: Python source is UTF-8. Save the file again with that encoding (your editor's 'Save with encoding')."
-        )
-        where = f"{learner}:{line}"
-    if not is_empty:
-        return None
+        why, line = _not_utf8(content, error.start)
     rest = Finding("not_run", 0, f"agent.py could not be read, so no test ran. See lab {labs[0].id}.")
-    first = Finding("red", 0, why, where)
+    first = Finding("red", 0, why, f"{learner}:{line}")
     return {lab.id: (first if lab is labs[0] else rest, _NO_CELLS) for lab in labs}
+
+
+def _not_utf8(content: bytes, at: int) -> tuple[str, int]:
+    """What to say about the byte at that offset, and the line it stands in."""
+    line, column = content.count(b"\n", 0, at) + 1, at - content.rfind(b"\n", 0, at)
+    why = (
+        "Expected: agent.py to be UTF-8.\n"
+        f"Came: byte 0x{content[at]:02x} at line {line}, column {column}.\n"
+        "Why: Python source is UTF-8. Save the file again with that encoding (your editor's 'Save with encoding')."
+    )
+    return why, line
 
 
 def _run(
@@ -112,7 +113,7 @@ def _run(
     ids = [lab.id for lab in labs]
     tests = find_tests(place.checkpoint, labs)
     cells = find_cells(place.checkpoint, ids) if ready.notebook else ()
-    workspace(place.checkpoint, content, ready.folder)
+    ready.lay(place.checkpoint, content)
     ours = (place.checkpoint, content, place.learner, ready.folder, limits, ready.group)
     with ThreadPoolExecutor(2) as pool:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from course.marking.steps import Fault, Frame
@@ -13,6 +14,9 @@ MAX_WIDTH = 160
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+_WHERE_FUNCTION = re.compile(r"\n *\+ +where .*<(?:function|bound method) .*")
+"""pytest's line that says which function gave a value: an address, where the assert shows the call already."""
+
 _DID_NOT_RAISE = re.compile(r"DID NOT RAISE <class '(?:[\w.]*\.)?(\w+)'>")
 
 
@@ -29,17 +33,27 @@ def for_fault(expected: str, fault: Fault, printed: str = "") -> str:
     if why:
         parts.append(_block("Why", why))
     if len(fault.mine) > 1:
-        parts.append("Called: " + " → ".join(map(short_place, fault.mine[-4:])))
+        parts.append("Called: " + " → ".join(_called(fault.mine)))
     if printed.strip():
         parts.append(_block("It printed", "\n".join(printed.strip().splitlines()[-5:])))
     return "\n".join(parts)
+
+
+def _called(frames: Sequence[Frame]) -> list[str]:
+    """The learner's own calls, the outermost always among them: it is where the story begins."""
+    places = [short_place(frame) for frame in frames]
+    return places if len(places) <= 4 else [places[0], "…", *places[-3:]]
 
 
 def came_and_why(fault: Fault) -> tuple[str, str]:
     """What came, and the reason that the test's author wrote beside the assert, "" if none."""
     if fault.kind == "AssertionError":
         why, asserted, came = f"\n{fault.text}".partition("\nassert ")
-        return (f"assert {came}", why.strip()) if asserted else (fault.text or "an assert without a text failed", "")
+        return (
+            (f"assert {_WHERE_FUNCTION.sub('', came)}", why.strip())
+            if asserted
+            else (fault.text or "an assert without a text failed", "")
+        )
     if missing := _DID_NOT_RAISE.search(fault.text):
         return f"no {missing[1]} was raised", ""
     if fault.kind == "TimeoutError":

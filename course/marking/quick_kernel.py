@@ -269,7 +269,11 @@ InteractiveShellABC.register(ZMQInteractiveShell)
 def new_shell(outputs: Outputs) -> ZMQInteractiveShell:
     """The process's one shell, its streams and displays leading into `outputs`; no history, no profile."""
     HistoryManager.enabled = False  # pyright: ignore[reportAttributeAccessIssue]
-    shell = ZMQInteractiveShell.instance(displayhook_class=_Hook, display_pub_class=_Publisher)
+    shell = ZMQInteractiveShell.instance(
+        displayhook_class=_Hook,
+        display_pub_class=_Publisher,
+        xmode="Minimal",  # a traceback is compared with nothing, and the usual kind takes 20 ms to write
+    )
     for part in (shell, shell.displayhook, shell.display_pub):
         part.outputs = outputs  # pyright: ignore[reportAttributeAccessIssue]
     sys.stdout, sys.stderr = _Stream("stdout", outputs), _Stream("stderr", outputs)

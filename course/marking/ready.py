@@ -10,6 +10,7 @@ from types import TracebackType
 from course.catalog import Checkpoint
 from course.marking.contained import Contained, Group
 from course.marking.notebook import Kernel, role
+from course.workspace import workspace
 
 
 class Ready:
@@ -34,6 +35,11 @@ class Ready:
 
     def _start(self, role: str) -> Contained:
         return self.group.add(Contained(role, folder=self.folder))
+
+    def lay(self, checkpoint: Checkpoint, agent_py: bytes) -> None:
+        """Lay the workspace, with the course's files as they are now: they may have changed since the start."""
+        (self.folder / checkpoint.test.name).unlink(missing_ok=True)
+        workspace(checkpoint, agent_py, self.folder)
 
     def __enter__(self) -> Ready:
         return self

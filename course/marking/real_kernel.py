@@ -163,7 +163,8 @@ def _from_reply(reply: dict[str, Any]) -> Fault:
 
 def _kernel_manager() -> AsyncKernelManager:
     """A kernel of this very environment, whatever kernelspecs are installed; its sockets lie in this folder."""
-    manager = AsyncKernelManager(transport="ipc", ip=str(Path(".kernel").resolve()))
+    # Relative: both sides share this folder, and a socket's path may have about 100 characters.
+    manager = AsyncKernelManager(transport="ipc", ip=".kernel")
     manager._kernel_spec = KernelSpec(
         argv=[sys.executable, "-B", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         display_name="Python",

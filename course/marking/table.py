@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from rich.text import Text
 
 from course.catalog import Checkpoint
 from course.marking.verdict import SYMBOLS, LabVerdict, Verdict, Word
+
+_NEEDED = re.compile(r"^First: (.+)$", re.MULTILINE)
+"""The command that a lab which needs another one names."""
 
 STYLES: dict[Word, str] = {
     "green": "green",
@@ -51,7 +55,7 @@ def rows(verdict: Verdict, checkpoint: Checkpoint, cells: Mapping[str, int]) -> 
             word(lab.verdict),
             f"{lab.tests}/{of.tests}",
             f"{lab.cells}/{cells.get(lab.lab, 0)}",
-            Text(_short(lab) + (" (optional)" if of.optional else "")),
+            Text(("optional: " if of.optional else "") + _short(lab)),
         )
     return table
 
@@ -80,6 +84,12 @@ def _footer(verdict: Verdict) -> Text:
 def _next(verdict: Verdict, checkpoint: Checkpoint, first: LabVerdict | None, command: str) -> Text:
     if first is not None:
         again = f"{command} --lab {first.lab}"
+        if needed := _NEEDED.search(first.message or ""):
+            return Text.assemble("Next:  another lab comes first: type  ", (needed[1], "bold"))
+        if verdict.is_green:
+            return Text.assemble(
+                "All required labs are green. ", f"Lab {first.lab} is optional: type  ", (again, "bold")
+            )
         return Text.assemble("Next:  ", _advice(first.verdict, first.lab), ", then type  ", (again, "bold"))
     if len(verdict.labs) < len(checkpoint.labs):
         return Text.assemble("Next:  the other labs: type  ", (command, "bold"))

@@ -9,9 +9,10 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import anyio
 import msgspec
 from anyio import to_thread
 
@@ -19,6 +20,12 @@ from course.catalog import PACKAGE, Checkpoint
 from course.marking.verdict import Verdict
 
 COLUMNS = 100
+
+SECONDS_TO_INTERRUPT = 0.3
+"""How long an interrupt of `%mark` may go unnoticed."""
+
+_Ended = tuple[str, str, int]
+"""What a command wrote to its standard output and to its standard error, and its exit code."""
 
 _COMMAND = (sys.executable, "-P", "-m", "course", "checkpoint")
 
@@ -50,7 +57,7 @@ class Marker:
         """Mark, while the event loop goes on. Cancelled, it ends the marking."""
         command = self._command()
         try:
-            return _outcome(*await to_thread.run_sync(command.run, abandon_on_cancel=True))
+            return _outcome(*await _awake(command.run))
         except BaseException:
             command.stop()
             raise
@@ -64,6 +71,21 @@ class Marker:
         return _Command([*_COMMAND, self.checkpoint.id, "--in", str(self.folder), "--json", *labs], self.folder)
 
 
+async def _awake(run: Callable[[], _Ended]) -> _Ended:
+    """Run it in a thread, and wake the loop now and then: ipykernel 7.4 sees no interrupt while its loop is idle."""
+    ended: list[_Ended] = []
+
+    async def once() -> None:
+        ended.append(await to_thread.run_sync(run, abandon_on_cancel=True))
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(once)
+        while True:
+            await anyio.sleep(SECONDS_TO_INTERRUPT)
+    return ended[0]
+
+
 class _Command:
     """One run of a command line in a session of its own, which another thread can stop."""
 
@@ -74,8 +96,7 @@ class _Command:
         self._process: subprocess.Popen[str] | None = None
         self._is_stopped = False
 
-    def run(self) -> tuple[str, str, int]:
-        """What it wrote to its standard output and standard error, and its exit code."""
+    def run(self) -> _Ended:
         with self._lock:
             if self._is_stopped:
                 return "", "", 0

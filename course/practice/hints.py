@@ -43,36 +43,34 @@ LAST = "The last hint of lab {lab} nearly gives the code away."
 def hints(checkpoint: Checkpoint, lab: Lab, progress: Progress) -> Hints:
     """The lab's hints as they stand. Raises CourseError when it has none."""
     if not lab.hints:
-        raise CourseError(f"Lab {lab.id} has no hints. Mark it and read why: {_mark(checkpoint, lab)}")
+        raise CourseError(
+            f"Lab {lab.id} has no hints. Mark it and read why: course checkpoint {checkpoint.id} --lab {lab.id}"
+        )
     return Hints(checkpoint, lab, min(progress.hints.get(lab.id, 0), len(lab.hints)))
 
 
-def render(hints: Hints) -> Group:
-    """The hints up to one more than were seen, how many are left, and what to type next."""
-    return Group(*_parts(hints))
+def commands(hints: Hints) -> tuple[str, str]:
+    """What to type for the next hint, and after writing the lab."""
+    lab, checkpoint = hints.lab, hints.checkpoint
+    return f"type  course hint {lab.id}", f"type  course checkpoint {checkpoint.id} --lab {lab.id}"
 
 
-def _parts(hints: Hints) -> Iterator[RenderableType]:
+def render(hints: Hints, next_hint: str, then: str) -> Group:
+    """The hints up to one more than were seen, how many are left, and what to do for the next one and after it."""
+    return Group(*_hints(hints), Text(), _left(hints, next_hint), Text(f"Next: write lab {hints.lab.id}, then {then}"))
+
+
+def _hints(hints: Hints) -> Iterator[RenderableType]:
     lab = hints.lab
     yield Text(f"Lab {lab.id}: {lab.title}", style="bold")
     for number, text in enumerate(lab.hints[: hints.level], 1):
         before = " (seen before)" if number <= hints.seen else ""
         yield Text(f"\nHint {number} of {len(lab.hints)}{before}", style="dim" if before else "bold")
-        yield Padding(Text(text, style="dim" if before else ""), (0, 0, 0, 2))
-    yield Text()
-    yield from _after(hints)
+        yield Padding(Text(text, style="dim" if before else ""), (0, 0, 0, 2), expand=False)
 
 
-def _after(hints: Hints) -> tuple[Text, Text]:
-    lab, checkpoint = hints.lab, hints.checkpoint
+def _left(hints: Hints, next_hint: str) -> Text:
     if hints.left:
-        left = Text.assemble(f"Hints left: {hints.left}. For the next one:  ", (f"course hint {lab.id}", "bold"))
-    else:
-        solution = f"course solution {checkpoint.id} --lab {lab.id} --spoil"
-        left = Text.assemble("Hints left: none. To look at the solution:  ", (solution, "bold"))
-    write = f"write lab {lab.id} in agent.py, then type  "
-    return left, Text.assemble("Next:  ", write, (_mark(checkpoint, lab), "bold"))
-
-
-def _mark(checkpoint: Checkpoint, lab: Lab) -> str:
-    return f"course checkpoint {checkpoint.id} --lab {lab.id}"
+        return Text(f"Hints left: {hints.left}. For the next one: {next_hint}")
+    solution = f"course solution {hints.checkpoint.id} --lab {hints.lab.id} --spoil"
+    return Text(f"Hints left: none. To look at the solution:\n  {solution}")

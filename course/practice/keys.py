@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -11,6 +12,9 @@ import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
+
+_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])?")
+"""What arrows and function keys send, and a letter pressed with Alt."""
 
 CHECK_EVERY = 0.2
 """Seconds after which the thread looks whether it is to end."""
@@ -105,4 +109,4 @@ class _Terminal:
             got = os.read(sys.stdin.fileno(), 64)
             if not got:  # the terminal has gone
                 threading.Event().wait(seconds)
-            return "" if got.startswith(b"\x1b") else got.decode("utf-8", errors="replace")
+            return _SEQUENCES.sub("", got.decode("utf-8", errors="replace"))

@@ -38,7 +38,7 @@ class Saves(threading.Thread):
         super().__init__(name="saves", daemon=True)
         self._path = path
         self._notify = notify
-        self._stop = threading.Event()
+        self._over = threading.Event()
         self._last = signature(path)
         self._is_polling = poll
 
@@ -49,7 +49,7 @@ class Saves(threading.Thread):
 
     def stop(self) -> None:
         """End the thread soon; it calls `notify` at most once more."""
-        self._stop.set()
+        self._over.set()
 
     def run(self) -> None:
         away = 0.0
@@ -70,7 +70,7 @@ class Saves(threading.Thread):
         """What the file is now. One that is empty is given a moment."""
         found = signature(self._path)
         if found is not None and found[2] == 0 and found != self._last:
-            self._stop.wait(HALF_WRITTEN)
+            self._over.wait(HALF_WRITTEN)
             found = signature(self._path)
         return found
 
@@ -81,7 +81,7 @@ class Saves(threading.Thread):
                 yield from self._events()
             except Exception:  # no watchfiles, no inotify handles left, the folder is gone: looking still works
                 self._is_polling = True
-        while not self._stop.wait(LOOK_EVERY):
+        while not self._over.wait(LOOK_EVERY):
             yield LOOK_EVERY
 
     def _events(self) -> Iterator[float]:
@@ -94,7 +94,7 @@ class Saves(threading.Thread):
             debounce=10 * _SETTLED,
             rust_timeout=int(LOOK_BESIDE * 1000),
             yield_on_timeout=True,
-            stop_event=self._stop,
+            stop_event=self._over,
             raise_interrupt=False,
             recursive=False,
         ):

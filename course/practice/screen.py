@@ -32,7 +32,7 @@ class Screen:
         yield _status(view)
         yield Text()
         if view.page == "hints" and view.hints is not None:
-            yield hints.render(view.hints)
+            yield hints.render(view.hints, "press h", "save")
         elif view.page == "list" and view.verdict is not None:
             yield rows(view.verdict, view.checkpoint, self._cells)
         elif view.shown is not None:
@@ -48,13 +48,14 @@ class Lines:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._last: tuple[object, str] | None = None
+        self._verdict: Verdict | None = None
+        self._note = ""
 
     def draw(self, view: View) -> None:
-        now = (view.verdict, view.note)
-        if view.is_marking or now == self._last:
+        is_new = view.verdict is not self._verdict or view.note != self._note
+        if view.is_marking or not is_new:
             return
-        self._last = now
+        self._verdict, self._note = view.verdict, view.note
         text = view.note or (_line(view, view.verdict) if view.verdict else "")
         self._console.print(Text(visible(text.replace("\n", " "))), soft_wrap=True)
 
@@ -73,8 +74,7 @@ def _status(view: View) -> Text:
     """Which file, how it stands, and what is going on."""
     text = Text(visible(near(str(view.agent_py))) + ("  (looking for saves now and then)" if view.looks else "") + "\n")
     if view.verdict is not None:
-        text.append_text(word(view.verdict.verdict))
-        text.append(f"  {_count(view, view.verdict)}  {view.at}, {view.verdict.seconds:.1f} s")
+        text.append(f"{_count(view, view.verdict)}  {view.at}, {view.verdict.seconds:.1f} s")
         text.append(_changes(view))
     return text.append("  marking …" if view.is_marking else "")
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from course.catalog import Checkpoint, Lab
 from course.errors import CourseError
+from course.marking.table import near
 from course.practice.lab_code import Span, functions_of, spans_in
 from course.practice.plain import visible
 from course.practice.progress import Progress
@@ -41,7 +42,7 @@ def difference(checkpoint: Checkpoint, agent_py: Path, lab: Lab | None = None) -
     if lab is not None:
         target = _toward(mine, target, spans_in(checkpoint.solution, functions_of(checkpoint, lab)))
     named = f"the solution of lab {lab.id}" if lab else "the solution"
-    return list(difflib.unified_diff(mine, target, str(agent_py), named, lineterm=""))
+    return list(difflib.unified_diff(mine, target, near(str(agent_py)), named, lineterm=""))
 
 
 def _toward(mine: Sequence[str], solution: Sequence[str], spans: Sequence[Span]) -> list[str]:

@@ -21,7 +21,6 @@ from course.practice.saves import Saves
 from course.workspace import checkpoint_in
 
 NEXT = "Lab {lab} is not green yet. n goes on once it is."
-ALL_GREEN = "Nothing is left here. Press q, then type  course"
 GONE = "agent.py is not there. It is marked when it is back; to lay the starter:  course practice {id}"
 ONCE_MORE = " To see it, press h again."
 
@@ -131,8 +130,7 @@ class Watch:
         if shown is not None and not shown.is_green:
             self._draw(note=NEXT.format(lab=shown.lab))
         elif shown is not None:
-            lab = next.id if next else self.view.lab
-            self._draw(lab=lab, page="lab", note="" if next else ALL_GREEN)
+            self._draw(lab=next.id if next else self.view.lab, page="lab", note="")
 
     def _hint(self) -> None:
         if self.view.shown is None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import anyio
 import msgspec
 
-from course.agent.errors import AgentBusyError, AgentClosedError, AgentIdleError, AgentLimitError
+from course.agent.errors import AgentBusyError, AgentClosedError, AgentIdleError, AgentLimitError, error_text
 from course.agent.events import (
     AgentEvent,
     AssistantMessageEvent,
@@ -193,7 +193,7 @@ class Agent:
         self._check_can_start("prompt()")
         message = UserMessage(text)
         self._check_room_for_run(inputs=1)
-        return self._start([QueuedMessage("prompt", message), *self._joining_steering()])
+        return self._start([QueuedMessage("prompt", message), *self._joining_steering()])  # nothing can refuse now
 
     def continue_(self) -> RunStream:
         """Start a run from the transcript's tail, without a new prompt.
@@ -203,6 +203,17 @@ class Agent:
         go on with, and what `prompt()` raises.
         """
         self._check_can_start("continue_()")
+        inputs = self._take_for_tail()
+        if not inputs:  # what was queued has its room already
+            self._check_room_for_run(inputs=0)
+        return self._start(inputs)
+
+    def _take_for_tail(self) -> list[QueuedMessage]:
+        """Take what a run from the tail says first; nothing where the model is to be asked again.
+
+        Raises AgentIdleError when there is nothing to go on with; then nothing was taken. Called by `continue_()` once
+        no other run is active.
+        """
         inputs = self._take("steering")
         tail = self._messages[-1] if self._messages else None
         if not inputs and isinstance(tail, AssistantMessage) and not is_error(tail):
@@ -214,9 +225,7 @@ class Agent:
                 )
         if not inputs and tail is None:
             raise AgentIdleError("the transcript is empty, so there is nothing to continue; call prompt()")
-        if not inputs:  # what was queued has its room already
-            self._check_room_for_run(inputs=0)
-        return self._start(inputs)
+        return inputs
 
     def cancel(self, reason: str = "cancelled") -> bool:
         """Ask the active run to stop. True exactly when this call was accepted; then the run ends cancelled.
@@ -226,7 +235,7 @@ class Agent:
         return self._active is not None and self._active.signal.cancel(reason)
 
     def _check_can_start(self, caller: str) -> None:
-        """Raise unless a run can be claimed now."""
+        """Raise unless a run can be claimed now. Called first by `prompt()` and `continue_()`; `caller` is which."""
         self._check_open()
         if self._active is not None:
             raise AgentBusyError(
@@ -240,13 +249,18 @@ class Agent:
             raise AgentClosedError("this agent was closed; make a new Agent with messages=agent.messages")
 
     def _start(self, inputs: list[QueuedMessage]) -> RunStream:
-        """Claim the transcript for a new run with these messages, tell of it, and start its task."""
+        """Claim the transcript for a new run with these messages, tell of it, and start its task.
+
+        Told here are `run_start`, with the run's whole input, and a `message_accepted` for each of `inputs`; the loop
+        tells everything between them and `run_end`. An event is told by `run.emit(Kind, ...)`, with the fields that
+        its class adds to `run_id` and `sequence`.
+        """
         self._runs += 1
         run = ActiveRun(f"run-{self._runs}", self._publish)
         context = self._messages.append(*[each.message for each in inputs])
-        self._active = run
-        self._messages = context
         try:
+            self._active = run
+            self._messages = context
             run.emit(RunStartEvent, context)
             for each in inputs:
                 run.emit(MessageAcceptedEvent, each.kind, each.message, context)
@@ -273,7 +287,7 @@ class Agent:
             )
         except Exception as error:
             code = error.code if isinstance(error, AgentLimitError) else "AGENT_STATE_FAILED"
-            result = RunResult("failed", self._messages, error=RunError(code, str(error) or type(error).__name__))
+            result = RunResult("failed", self._messages, error=RunError(code, error_text(error)))
         finally:
             if result is None:
                 result = RunResult("cancelled", self._messages, reason=run.signal.reason or "cancelled from outside")
@@ -282,7 +296,10 @@ class Agent:
             self._settle(run, result)
 
     def _settle(self, run: ActiveRun, result: RunResult) -> None:
-        """End the run: clear its record, then tell of it, then close its stream. Called once a run, awaits nothing."""
+        """End the run: keep its transcript, clear its record, tell `run_end`, close its stream with the result.
+
+        Called once a run, by `_run()`, however the run ended. Awaits nothing.
+        """
         result = self._with_dropped(result)
         self._messages = result.messages
         if self._active is run:
@@ -295,8 +312,8 @@ class Agent:
     def steer(self, text: str) -> None:
         """Say this at the next boundary, before the model goes on.
 
-        Raises AgentIdleError when run-owned queues are closed (no run, or one that was cancelled), and
-        AgentLimitError when there is no room. Either way nothing was queued.
+        Raises AgentIdleError when run-owned queues are closed (no run, or one that was cancelled), AgentLimitError
+        when there is no room, AgentClosedError after `aclose()`. After any of them nothing was queued.
         """
         self._enqueue("steering", text)
 
@@ -311,6 +328,7 @@ class Agent:
         return cleared
 
     def _enqueue(self, kind: Literal["steering", "follow_up"], text: str) -> None:
+        """Let the message wait, or refuse it and change nothing. Called by `steer()` and `follow_up()`."""
         self._check_open()
         message = UserMessage(text)
         if not self._accepts_input():
@@ -319,13 +337,16 @@ class Agent:
         self._queue.append(QueuedMessage(kind, message))
 
     def _accepts_input(self) -> bool:
-        """Whether a message may be queued now, by the queue policy."""
+        """Whether a message may be queued now, by the queue policy. Called by `_enqueue()`."""
         if self._policy.outlive_run:
             return True
         return self._active is not None and not self._active.signal.cancelled
 
     def _take(self, kind: Literal["steering", "follow_up"]) -> list[QueuedMessage]:
-        """Take what a boundary may take of this kind, oldest first."""
+        """Take what a boundary may take of this kind, oldest first.
+
+        Called by the loop, once at a boundary for each kind it reads there, and where a run starts.
+        """
         taken = [each for each in self._queue if each.kind == kind]
         if self._policy.one_at_a_time:
             taken = taken[:1]
@@ -334,11 +355,17 @@ class Agent:
         return taken
 
     def _joining_steering(self) -> list[QueuedMessage]:
-        """Steering that was queued while idle and joins the prompt right after its message."""
+        """Take the steering that was queued while idle and joins the prompt, right after its message.
+
+        Called by `prompt()`, once nothing can refuse the run any more.
+        """
         return self._take("steering")
 
     def _with_dropped(self, result: RunResult) -> RunResult:
-        """The result, with the messages that end with their run listed in it."""
+        """The result, with the messages that end with their run listed in it, and taken out of the queue.
+
+        Called by `_settle()` before anything is told: what it returns is what `run_end` and the stream tell.
+        """
         if self._policy.outlive_run or not self._queue:
             return result
         dropped = tuple(self._queue)
@@ -346,16 +373,23 @@ class Agent:
         return msgspec.structs.replace(result, dropped=dropped)
 
     def _fits(self, new: int) -> bool:
-        """Whether this many new messages fit beside what is owned and what is queued, a pair for each that waits."""
+        """Whether this many new messages fit beside what is owned and what is queued, a pair for each that waits.
+
+        Ask before anything is taken out of the queue: what waits is counted there, and not among `new`.
+        """
         return len(self._messages) + new + 2 * len(self._queue) <= self._limits.owned
 
     def _check_room_for_run(self, inputs: int) -> None:
-        """Raise AgentLimitError unless this many new messages and an answer to them fit."""
+        """Raise AgentLimitError unless this many new messages and an answer to them fit.
+
+        Called before anything is taken out of the queue: by `prompt()` with 1, by `continue_()` with 0 where it says
+        nothing new.
+        """
         if not self._fits(inputs + 1):
             raise self._limit_error(f"{len(self._messages)} of {self._limits.owned} messages leave no room for a run")
 
     def _check_room_to_queue(self) -> None:
-        """Raise AgentLimitError unless one more message can be queued, and answered later."""
+        """Raise AgentLimitError unless one more message can be queued, and answered later. Called by `_enqueue()`."""
         if self.room < 1:
             raise self._limit_error(f"no room to queue: {len(self._queue)} wait, {len(self._messages)} are owned")
 
@@ -381,7 +415,7 @@ class Agent:
         self._subscriptions.append(registered)
 
         def unsubscribe() -> None:
-            nonlocal registered
+            nonlocal registered  # None once it has ended
             if registered is not None:
                 self._subscriptions.remove(registered)
                 registered = None
@@ -392,17 +426,25 @@ class Agent:
         """Dispatch the event, or let it wait until the one being dispatched has reached every listener."""
         if type(event) is TurnEndEvent or type(event) is MessageAcceptedEvent:
             self._messages = event.messages
-        self._events.append((run, event))
+        if self._dispatching or self._events:  # the latter when a dispatch was interrupted
+            self._events.append((run, event))
         if self._dispatching:
             return
         self._dispatching = True
         try:
+            if not self._events:
+                self._dispatch(run, event)
             while self._events:
                 self._dispatch(*self._events.popleft())
         finally:
             self._dispatching = False
 
     def _dispatch(self, run: ActiveRun, event: AgentEvent) -> None:
+        """Bring one event to the state, then to every listener that is subscribed at this moment, and to the stream.
+
+        A listener that another one unsubscribes meanwhile still hears this event. Readers of the stream are tasks of
+        their own and look later. Called by `_publish()`, one event after the other.
+        """
         self._state = reduce_agent_state(self._state, event)
         try:
             for subscription in tuple(self._subscriptions):
@@ -411,7 +453,7 @@ class Agent:
             run.stream.publish(event)
 
     def _notify(self, subscription: Subscription, event: AgentEvent) -> None:
-        """Call one listener."""
+        """Call one listener with the event. Called by `_dispatch()`; it should not raise."""
         try:
             returned = subscription.listener(event)
         except KeyboardInterrupt:

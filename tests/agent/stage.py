@@ -17,6 +17,7 @@ from course.agent import (
     Done,
     Message,
     ModelRequest,
+    RunEndEvent,
     ScriptedModel,
     Signal,
     ToolResultMessage,
@@ -115,6 +116,12 @@ async def raise_at_once(request: ModelRequest, signal: Signal) -> AsyncIterator[
     yield Done("stop")
 
 
+async def answer_never(request: ModelRequest, signal: Signal) -> AsyncIterator[Chunk]:
+    """A model that waits until it is interrupted."""
+    await anyio.sleep_forever()
+    yield Done("stop")
+
+
 def texts(messages: Iterable[Message]) -> list[str]:
     """What each message says, in a form that is quick to read: `u:hello`, `a:hi`, `a:hi+c1`, `t:c1`, `error`."""
     return [_text(message) for message in messages]
@@ -139,6 +146,11 @@ def recorded(agent: Agent) -> list[AgentEvent]:
 
 def names(events: Iterable[AgentEvent]) -> list[str]:
     return [event.type for event in events]
+
+
+def ends(events: list[AgentEvent]) -> list[tuple[str, str | None]]:
+    """The status and the cancel's reason of each run that ended."""
+    return [(event.result.status, event.result.reason) for event in events if isinstance(event, RunEndEvent)]
 
 
 async def turn_over() -> None:

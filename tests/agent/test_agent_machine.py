@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-import anyio
 import pytest
 import trio.testing
 from anyio.from_thread import start_blocking_portal
@@ -30,22 +29,20 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from puppets import Puppets
 from reference import ReferenceAgent, Refused
-from stage import badly_ended, recorded, texts, unpaired
+from stage import recorded, texts, unpaired
 
 from course.agent import (
     AGENT_OWNED,
     RUN_OWNED,
     Agent,
     AgentEvent,
-    Chunk,
     CourseAgentError,
     Done,
     Limits,
-    ModelRequest,
     QueuePolicy,
     RunEndEvent,
-    Signal,
     ToolRegistry,
     call,
     say,
@@ -63,43 +60,6 @@ SETTINGS = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],  # the machine is shared
 )
-
-
-class Puppets:
-    """A model and a tool that wait until they are told what to do."""
-
-    def __init__(self) -> None:
-        self.requests: list[ModelRequest] = []
-        self.complaints: list[str] = []
-        self._answer: list[Chunk] | None = None
-        self._answered = anyio.Event()
-        self._finished: dict[str, anyio.Event] = {}
-
-    async def stream(self, request: ModelRequest, *, signal: Signal) -> AsyncIterator[Chunk]:
-        self.requests.append(request)
-        self.complaints += filter(None, [unpaired(request.messages), badly_ended(request.messages)])
-        self._answered = anyio.Event()
-        await self._answered.wait()
-        if self._answer is None:
-            raise ConnectionError("no line")
-        for chunk in self._answer:
-            yield chunk
-
-    def answer(self, chunks: list[Chunk] | None) -> None:
-        """Have the open request answered with these chunks, or fail with None."""
-        self._answer = chunks
-        self._answered.set()
-
-    async def work(self, id: str) -> str:
-        """Work until told to finish."""
-        self._finished[id] = anyio.Event()
-        await self._finished[id].wait()
-        return "done"
-
-    def finish(self, *ids: str) -> None:
-        """Have these tools finish, or all of them."""
-        for id in ids or self._finished:
-            self._finished[id].set()
 
 
 def in_phase(phase: str) -> Callable[[AgentMachine], bool]:

@@ -179,7 +179,7 @@ gc.collect()
 
 
 async def test_leaving_a_reader_early_leaks_and_warns_nothing(anyio_backend_name: str) -> None:
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING_EARLY, anyio_backend_name]
+    command = [sys.executable, "-W", "error", "-c", LEAVING_EARLY, anyio_backend_name]
     done = await anyio.to_thread.run_sync(lambda: subprocess.run(command, capture_output=True, text=True, timeout=60))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

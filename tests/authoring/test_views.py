@@ -199,6 +199,8 @@ def test_a_long_raise_is_wrapped_as_the_formatter_does_and_a_longer_one_is_an_er
         "    )",
     ]
     assert project.problems(module.format("x" * 90)) == ["2: its starter has a line of 109 columns. Shorten the text."]
+    neutral = module.replace("return 1", "return 1\n    # UNTIL THEN\n    # return 0")
+    assert project.problems(neutral.format("x" * 90)) == ["2: its starter has a line of 105 columns. Shorten the text."]
 
 
 @pytest.mark.parametrize(

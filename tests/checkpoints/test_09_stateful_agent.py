@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 from agent import Agent, AgentState, reduce_agent_state, wait_idle
@@ -22,6 +23,7 @@ from course.agent import (
     AssistantMessageEvent,
     Chunk,
     CourseAgentError,
+    EventStream,
     Limits,
     Message,
     MessageAcceptedEvent,
@@ -142,6 +144,12 @@ async def in_time(
         raise TimeoutError(f"after 2 seconds the test still waits: {never}")
 
 
+async def a_while() -> None:
+    """Let everybody go on who can: whoever was woken gets there, and whoever sleeps, sleeps on."""
+    for _ in range(50):
+        await anyio.lowlevel.checkpoint()
+
+
 async def comes(event: anyio.Event) -> bool:
     """Whether the event is set, after a second at the latest."""
     with anyio.move_on_after(1):
@@ -176,7 +184,7 @@ def test_the_events_of_a_run_take_the_state_from_idle_to_running_and_back() -> N
 
     one_left = reduce_agent_state(called, ToolEndEvent("run-1", 4, results[1]))
     assert one_left.pending_call_ids == ("c1",), (
-        "a result ends the waiting of its own call, in whatever order they come"
+        "a result ends the waiting of its own call, whichever of them is done first"
     )
     none_left = reduce_agent_state(one_left, ToolSkippedEvent("run-1", 5, results[0]))
     assert none_left.pending_call_ids == (), "a skipped call has its result too, and waits no more"
@@ -251,7 +259,9 @@ async def test_two_runs_share_one_transcript_and_a_second_owner_is_refused_at_on
         assert said(model.requests[2].messages) == [*run_1, "user: 3 + 4?"], "run 2 goes on from what run 1 has left"
         assert failed.status == "failed", "the model broke, and nobody else's ending may hide that"
         kept = [*run_1, *run_2, "assistant failed: the line is dead"]
-        assert said(agent.messages) == kept, "a failure keeps the calls and results before it: the tool has run"
+        assert said(agent.messages) == kept, (
+            "a failure keeps the calls and results before it, and the failed answer itself: take over result.messages"
+        )
         assert said(failed.messages) == kept, "the result and the agent tell of one transcript"
         assert len(model.requests) == 4, "four requests: nothing is queued for the caller that was refused"
 
@@ -262,23 +272,27 @@ async def test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it
     model = ScriptedModel([say("One."), second])
     heard_early: list[AgentEvent] = []
     heard_late: list[AgentEvent] = []
+    owned: list[list[str]] = []
     refused: list[str] = []
+    came: list[str] = []
 
     async with in_time(), Agent(model=model, queues=RUN_OWNED) as agent:
 
         def early(event: AgentEvent) -> None:
             heard_early.append(event)
+            if event.type == "run_start":
+                owned.append(said(agent.messages))
             if event.type == "run_start" and not refused:
                 refused.append(refusal(lambda: agent.prompt("Before you!")))
-            if event.type == "run_end" and len(runs) == 1:
-                runs.append(agent.prompt("Second"))
+            if event.type == "run_end" and not came:
+                came.append(refusal(lambda: runs.append(agent.prompt("Second"))))
 
         agent.subscribe(early)
         agent.subscribe(heard_late.append)
         runs = [agent.prompt("First")]
         assert "AgentBusyError" in refused[0], "a run is claimed before run_start tells of it"
         await runs[0]
-        assert len(runs) == 2, "run_end is told when the owner is gone, so its listener may start the next run"
+        assert came == ["accepted"], "run_end is told when the owner is gone, so its listener may start the next run"
         await second.asked.wait()
         assert "AgentBusyError" in refusal(lambda: agent.prompt("Third")), (
             "run 2 is active: run 1 clears its own record before run_end, and never the record of run 2"
@@ -287,6 +301,9 @@ async def test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it
         result = await runs[1]
         assert said(model.requests[1].messages) == ["user: First", "assistant: One.", "user: Second"], (
             "a run's input is fixed inside prompt(), before anybody hears of it"
+        )
+        assert owned == [["user: First"], ["user: First", "assistant: One.", "user: Second"]], (
+            "agent.messages holds a run's input from its claim on, and so when run_start tells of it"
         )
         for heard in (heard_early, heard_late):
             assert [kind for kind in types(heard) if "run" in kind] == ["run_start", "run_end"] * 2, (
@@ -306,6 +323,7 @@ async def test_listeners_hear_an_event_after_the_state_and_a_bad_one_hurts_nobod
     model = ScriptedModel([say("One."), say("Two."), say("Three.")])
     seen: list[tuple[str, str | None]] = []
     once: list[str] = []
+    ended_by_another: list[str] = []
     heard: list[AgentEvent] = []
     good = heard.append
 
@@ -319,9 +337,11 @@ async def test_listeners_hear_an_event_after_the_state_and_a_bad_one_hurts_nobod
         def leaves(event: AgentEvent) -> None:
             once.append(event.type)
             leave()
+            end_another()
 
         agent.subscribe(bad)
         leave = agent.subscribe(leaves)
+        end_another = agent.subscribe(lambda event: ended_by_another.append(event.type))
         end_first, end_second = agent.subscribe(good), agent.subscribe(good)
 
         stream = agent.prompt("1?")
@@ -329,8 +349,11 @@ async def test_listeners_hear_an_event_after_the_state_and_a_bad_one_hurts_nobod
         events = [event async for event in stream]
         assert seen[0] == ("running", events[0].run_id), "the state takes run_start in before any listener hears of it"
         assert seen[-1] == ("idle", None), "the state takes run_end in before any listener hears of it"
-        assert result.status == "completed", "a listener's bug is not the run's"
+        assert (result.status, result.error) == ("completed", None), "a listener's bug is not the run's"
         assert once == ["run_start"], "who unsubscribes hears nothing more"
+        assert ended_by_another == ["run_start"], (
+            "an event is for all who were subscribed when it came; who is unsubscribed meanwhile hears it, and no other"
+        )
         assert types(heard) == [kind for kind in types(events) for _ in range(2)], (
             "each registration hears every event, whoever raises or leaves before it"
         )
@@ -560,15 +583,23 @@ async def test_steering_comes_before_the_run_may_end_and_follow_ups_after_it() -
 @pytest.mark.lab("9.5")
 async def test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none() -> None:
     held, broken = Held(call("c1", "add", a=1, b=2)), Held([])
-    model = ScriptedModel([held, broken, say("Fresh.")])
+    model = ScriptedModel([held, broken, say("Fresh."), say("Then."), say("Quick.")])
     at_the_end: list[str] = []
+    told: list[RunResult] = []
+    later: list[EventStream[AgentEvent, RunResult]] = []
     async with in_time(), Agent(model=model, tools=ToolRegistry([add]), queues=RUN_OWNED) as agent:
 
         def ask(event: AgentEvent) -> None:
             if event.type == "tool_end":
                 agent.cancel("stop")
-            if event.type == "run_end":
+            if isinstance(event, RunEndEvent):
+                told.append(event.result)
                 at_the_end.append(refusal(lambda: agent.steer("At the end")))
+
+        def goes_on(event: AgentEvent) -> None:
+            if event.type == "run_end" and not later:
+                later.append(agent.prompt("And then"))
+                agent.steer("Quickly.")
 
         agent.subscribe(ask)
         came = refusal(lambda: agent.steer("Too early"))
@@ -585,6 +616,7 @@ async def test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none()
             "cancel is checked before any queue is read, so no steering goes on with the run"
         )
         assert waiting(result.dropped) == ["follow_up: A", "steering: B"], "what nobody read is listed, oldest first"
+        assert waiting(told[0].dropped) == waiting(result.dropped), "run_end and the stream tell the same result"
         assert said(result.messages)[-1] == "result c1: 3", "what nobody read is not in the transcript"
 
         stream = agent.prompt("Next")
@@ -598,17 +630,26 @@ async def test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none()
         agent.cancel("stop")
         assert "AgentIdleError" in refusal(lambda: agent.steer("Too late")), "a cancelled run will read nothing more"
         await stream
+        agent.subscribe(goes_on)
         result = await agent.prompt("Really the last")
-        assert [text for text in said(agent.messages) if text.startswith("user")] == [
+        assert [text for text in said(result.messages) if text.startswith("user")] == [
             "user: 1 + 2?",
             "user: Next",
             "user: Last",
             "user: Really the last",
         ], "nothing that was queued in one run is said in a later one"
+        assert waiting(result.dropped) == [], "what a listener of run_end queues belongs to the run that it has started"
+        last = await later[0]
+        assert said(last.messages)[-4:] == [
+            "user: And then",
+            "assistant: Then.",
+            "user: Quickly.",
+            "assistant: Quick.",
+        ], "a run drops what waits before run_end is told, and takes nothing from the run that comes after it"
         assert all("AgentIdleError" in came for came in at_the_end), (
             "run_end tells of a run that is over and reads no more"
         )
-        assert len(at_the_end) == 4, "each run tells of its end once"
+        assert len(at_the_end) == 5, "each run tells of its end once"
 
 
 # Lab 9.6: queues that outlive a run
@@ -653,8 +694,13 @@ async def test_one_steering_that_was_queued_while_idle_joins_the_next_prompt() -
         first = events[0]
         assert isinstance(first, RunStartEvent)
         assert said(first.messages) == ["user: Hello!", "user: In French."], "run_start tells the run's whole input"
-        doors = [event.kind for event in events if isinstance(event, MessageAcceptedEvent)]
-        assert doors == ["prompt", "steering", "steering", "follow_up"], "the rest waits for its boundary"
+        entered = [event for event in events if isinstance(event, MessageAcceptedEvent)]
+        doors = [event.kind for event in entered]
+        assert doors[:2] == ["prompt", "steering"], "a message that joins a prompt is told as what it was queued as"
+        assert [said(event.messages) for event in entered[:2]] == [said(first.messages)] * 2, (
+            "what a run starts with enters together: the event of each message shows the whole input"
+        )
+        assert doors[2:] == ["steering", "follow_up"], "the rest waits for its boundary"
 
 
 @pytest.mark.lab("9.6")
@@ -664,15 +710,24 @@ async def test_what_waits_survives_cancel_failure_and_max_steps_until_it_is_clea
     async with in_time(), Agent(model=model, max_steps=1) as agent:
         stream = agent.prompt("1")
         await held.asked.wait()
+        agent.steer("Now!")
+        assert "AgentBusyError" in refusal(lambda: agent.prompt("2")), "run 1 is active"
+        assert waiting(agent.clear_queues()) == ["steering: Now!"], (
+            "a prompt() that is refused takes nothing that waits"
+        )
         agent.follow_up("A")
         agent.cancel("stop")
         assert refusal(lambda: agent.follow_up("B")) == "accepted", "what is said after a cancel waits for the next run"
-        results = [await stream, await agent.prompt("2"), await agent.prompt("3")]
-        assert [result.status for result in results] == ["cancelled", "failed", "max_steps"], (
-            "out of steps with input waiting is max_steps: the run would have gone on"
+        results = [await stream]
+        assert waiting(agent.queued) == ["follow_up: A", "follow_up: B"], (
+            "the Agent owns what waits, so it waits still when a run is over"
         )
+        results += [await agent.prompt("2"), await agent.prompt("3")]
         assert [waiting(result.dropped) for result in results] == [[], [], []], (
             "nothing is dropped: the Agent owns what waits"
+        )
+        assert [result.status for result in results] == ["cancelled", "failed", "max_steps"], (
+            "out of steps with input waiting is max_steps: the run would have gone on"
         )
         assert waiting(agent.clear_queues()) == ["follow_up: A", "follow_up: B"], (
             "all of it waits still, oldest first, what came after the cancel too; nothing is lost or doubled"
@@ -725,7 +780,7 @@ async def test_continue_reads_steering_first_and_needs_a_follow_up_after_a_finis
         )
         doors = [event.kind async for event in stream if isinstance(event, MessageAcceptedEvent)]
         assert doors == ["follow_up"], "it is told of as the follow-up it was queued as"
-        assert waiting(agent.clear_queues()) == [], "what was said waits no more"
+        assert waiting(agent.clear_queues()) == [], "a message that was said has left the queue"
 
 
 @pytest.mark.lab("9.7")
@@ -915,9 +970,10 @@ async def test_a_message_is_refused_when_it_is_queued_and_not_stranded_later() -
         result = await stream
         assert result.status == "completed", "what was accepted has its room"
 
-        agent.follow_up("Three")
+        agent.steer("Three")
         assert "AgentLimitError" in refusal(lambda: agent.prompt("Four")), "6 are owned, and the last pair is promised"
         assert (agent.is_running, len(agent.messages)) == (False, 6), "a refused prompt() claims nothing, adds nothing"
+        assert waiting(agent.queued) == ["steering: Three"], "a refused prompt() takes nothing that waits"
         result = await agent.continue_()
         assert (result.status, result.final_text) == ("completed", "3"), "the message that waits gets the room it has"
 
@@ -926,6 +982,10 @@ async def test_a_message_is_refused_when_it_is_queued_and_not_stranded_later() -
         said_by_users = [line for line in said(agent.messages) if line.startswith("user")]
         assert said_by_users == ["user: Hi", "user: One", "user: Two", "user: Three"], "a full agent can be read"
         assert not agent.is_running, "a full agent is idle"
+
+    unanswered = [*history, UserMessage("One")]
+    async with in_time(), Agent(model=ScriptedModel([]), messages=unanswered, limits=Limits(owned=3)) as agent:
+        assert "AgentLimitError" in refusal(agent.continue_), "the answer that it asks for would have no place"
 
 
 @pytest.mark.lab("9.9")
@@ -946,7 +1006,7 @@ async def test_a_response_whose_calls_do_not_fit_runs_no_tool_and_is_not_adopted
         assert agent.room == 3, "3 pairs fit into 7"
         agent.follow_up("Say goodbye.")
         stream = agent.prompt("Note these.")
-        assert agent.room == 0, "an active turn may add 129, which leaves no room; less than none there is not"
+        assert agent.room == 0, "an active turn may add 129, which leaves no room, and room is never below 0"
         result = await stream
         assert (result.status, result.error and result.error.code) == ("failed", "AGENT_MESSAGE_LIMIT"), (
             "1 owned + 1 response + 3 results + 1 answer + 2 for what waits are more than 7"
@@ -966,18 +1026,31 @@ async def test_a_response_whose_calls_do_not_fit_runs_no_tool_and_is_not_adopted
 
 
 class PublicParts:
-    """What wait_idle needs of an Agent, and nothing else."""
+    """What wait_idle needs of an Agent, and nothing else. Counts how often one looks and how many listen."""
 
     def __init__(self, agent: Agent) -> None:
         self._parts = agent
-        self.subscribe = agent.subscribe
+        self.looks = 0
+        self.listening: set[object] = set()
+
+    def subscribe(self, listener: Callable[[AgentEvent], object]) -> Callable[[], None]:
+        registration, unsubscribe = object(), self._parts.subscribe(listener)
+        self.listening.add(registration)
+
+        def end() -> None:
+            self.listening.discard(registration)
+            unsubscribe()
+
+        return end
 
     @property
     def is_running(self) -> bool:
+        self.looks += 1
         return self._parts.is_running
 
     @property
     def state(self) -> AgentState:
+        self.looks += 1
         return self._parts.state
 
 
@@ -987,11 +1060,12 @@ async def test_wait_idle_returns_for_every_waiter_once_the_run_has_settled() -> 
     woken: list[tuple[str, bool]] = []
     async with (
         in_time("wait_idle() does not return, or never lets others run"),
-        Agent(model=ScriptedModel([answer, never])) as agent,
+        Agent(model=ScriptedModel([answer, never, Held([])])) as agent,
     ):
+        parts = PublicParts(agent)
 
         async def wait(name: str) -> None:
-            await wait_idle(cast(Agent, PublicParts(agent)))
+            await wait_idle(cast(Agent, parts))
             woken.append((name, agent.is_running))
 
         await wait("before any run")
@@ -1004,11 +1078,27 @@ async def test_wait_idle_returns_for_every_waiter_once_the_run_has_settled() -> 
                 group.start_soon(wait, "one")
                 group.start_soon(wait, "two")
                 await held.asked.wait()
-                await anyio.wait_all_tasks_blocked()
+                await a_while()
                 assert woken == [], "a run is active, so nobody is told that the agent is idle"
+                looks = parts.looks
+                await a_while()
+                assert parts.looks == looks, "it waits for an event: nothing happens, so there is nothing to look at"
                 end()
-            assert sorted(woken) == [("one", False), ("two", False)], "all who wait return, once the run has settled"
-            await stream
+                await stream
+                await a_while()
+                assert sorted(woken) == [("one", False), ("two", False)], (
+                    "the run's end wakes all who wait; one that sleeps between two looks learns of it too late"
+                )
+            assert len(parts.listening) == 0, "it is done, so its listener is unsubscribed"
+
+        agent.prompt("Hi")
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait, "gives up")
+            await a_while()
+            group.cancel_scope.cancel()
+        assert len(parts.listening) == 0, (
+            "it was cancelled while it waited, and its listener is unsubscribed all the same"
+        )
 
 
 @pytest.mark.lab("9.10")
@@ -1033,7 +1123,7 @@ async def test_wait_idle_looks_again_because_a_listener_may_have_started_run_2()
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await second.asked.wait()
-            await anyio.wait_all_tasks_blocked()
+            await a_while()
             assert woken == [], "run 1 has ended and run 2 is active: an agent that works is not idle"
             second.release.set()
         assert woken == [False], "run 2 has settled, so the waiter returns"

@@ -107,9 +107,19 @@ def test_tests_and_cells_that_passed_are_counted(marked: Marker) -> None:
     assert [(lab.tests, lab.cells) for lab in verdict.labs] == [(2, 1), (0, 0), (1, 0)]
 
 
-@pytest.mark.parametrize("source", [toy.SOLUTION, toy.stub("42.1"), later("raise KeyError(object())")])
+SHUFFLED = later(
+    "order = []\nasync def note(n): order.append(n)\nasync with anyio.create_task_group() as group:\n"
+    "    for n in range(9): group.start_soon(note, n)\nif order != sorted(order): raise KeyError(order)\n"
+    "return self.add(n)"
+)
+"""Fails on trio alone, with the order in which trio took its tasks."""
+
+
+@pytest.mark.parametrize("source", [toy.stub("42.1"), later("raise KeyError(object())"), SHUFFLED])
 def test_marked_again_it_is_the_same_to_the_byte(marked: Marker, source: str) -> None:
-    assert _untimed(marked(source)) == _untimed(marked(source))
+    first = marked(source)
+    assert not first.is_green
+    assert _untimed(first) == _untimed(marked(source))
 
 
 def _untimed(verdict: Verdict) -> str:
@@ -272,6 +282,39 @@ class TestTheCoursesOwnFaults:
         checkpoint.notebook.write_text(text)
         with pytest.raises(CannotMarkError, match="cannot be read"):
             self._mark(checkpoint, tmp_path)
+
+
+class TestCells:
+    """What counts for a lab must have run, as it was meant to."""
+
+    def _mark(self, tmp_path: Path, *cells: tuple[str, tuple[str, ...], str], kernel: Kernel = "quick") -> Verdict:
+        agent_py = tmp_path / "agent.py"
+        agent_py.write_text(toy.SOLUTION)
+        checkpoint = toy.lay(tmp_path / "home", cells=list(cells))
+        return mark(checkpoint, agent_py, labs=("42.1",), kernel=kernel)
+
+    def test_a_failed_set_up_cell_is_named_where_a_name_is_missing_for_it(self, tmp_path: Path) -> None:
+        counting = ("print(number)", ("lab-42.1",), "1\n")
+        lab = self._mark(tmp_path, ("number = 1 / 0", (), ""), counting).labs[0]
+        assert (lab.verdict, lab.tests, lab.cells) == ("not_run", 2, 0)
+        assert "Cell [1], which sets this lab up, did not run through.\nCame: ZeroDivisionError" in (lab.message or "")
+
+    def test_a_cell_that_counts_for_nothing_decides_nothing(self, tmp_path: Path) -> None:
+        counting = ("print(1)", ("lab-42.1",), "1\n")
+        assert self._mark(tmp_path, ("1 / 0", (), ""), ("print(2)", (), "3\n"), counting).is_green
+
+    @pytest.mark.parametrize("kernel", ["quick", "real"])
+    def test_a_cell_that_must_raise_is_not_green_when_it_runs_through(self, tmp_path: Path, kernel: Kernel) -> None:
+        tags = ("lab-42.1", "raises-exception")
+        lab = self._mark(tmp_path, ("print(1)", tags, "1\n"), kernel=kernel).labs[0]
+        assert lab.verdict == "red"
+        assert "to raise.\nCame: it ran through" in (lab.message or "")
+        assert self._mark(tmp_path, ("print(1)", ("lab-42.1",), "1\n"), kernel=kernel).is_green
+
+    @pytest.mark.parametrize("marker", ["# NBVAL_SKIP", "# NBVAL_IGNORE_OUTPUT", "# NBVAL_RAISES_EXCEPTION"])
+    def test_nbvals_markers_have_no_effect(self, tmp_path: Path, marker: str) -> None:
+        lab = self._mark(tmp_path, (f"{marker}\nprint(2)", ("lab-42.1",), "1\n")).labs[0]
+        assert lab.verdict == "red"
 
 
 def test_a_file_that_is_not_there_is_wrong_usage(checkpoint: Checkpoint, tmp_path: Path) -> None:

@@ -198,6 +198,27 @@ TWO_RUNS = [
         why="Run 2 knows nothing of run 1: the model is asked out of the blue.",
         replace=[("context = self._messages.append(", "context = Transcript().append(")],
     ),
+    Mistake(
+        lab="9.2",
+        name="shows the new messages only once they are told",
+        why="A listener of run_start hears of an input that the agent does not seem to own.",
+        replace=[("self._messages = context", "pass")],
+        red="test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it_alone",
+    ),
+    Mistake(
+        lab="9.2",
+        name="forgets to take over what the run has left",
+        why="The failed answer is in the result, and the agent has never heard of it.",
+        replace=[("self._messages = result.messages", "pass")],
+        red="test_two_runs_share_one_transcript_and_a_second_owner_is_refused_at_once",
+    ),
+    Mistake(
+        lab="9.2",
+        name="leaves message_accepted to the loop",
+        why="The loop tells of what enters at a boundary; a prompt enters before it, and nobody would hear of it.",
+        replace=[("run.emit(MessageAcceptedEvent, each.kind, each.message, context)", "pass")],
+        red="test_two_runs_share_one_transcript_and_a_second_owner_is_refused_at_once",
+    ),
 ]
 
 THREE_EXITS = [
@@ -265,6 +286,18 @@ THREE_EXITS = [
         name="goes over the live list of listeners",
         why="When one leaves while an event is told, the next one misses the event.",
         replace=[("in tuple(self._subscriptions):", "in self._subscriptions:")],
+        red="test_listeners_hear_an_event_after_the_state_and_a_bad_one_hurts_nobody",
+    ),
+    Mistake(
+        lab="9.3",
+        name="skips a listener that another one has unsubscribed meanwhile",
+        why="Who hears an event would depend on the order in which the others happen to be called.",
+        replace=[
+            (
+                "self._notify(subscription, event)",
+                "subscription in self._subscriptions and self._notify(subscription, event)",
+            )
+        ],
         red="test_listeners_hear_an_event_after_the_state_and_a_bad_one_hurts_nobody",
     ),
     Mistake(
@@ -461,6 +494,35 @@ BOUNDARIES = [
     ),
     Mistake(
         lab="9.5",
+        name="looks what was dropped when run_end has been told",
+        why="run_end tells of nothing dropped, and what its listener has queued for run 2 is gone.",
+        replace=[
+            ("result = self._with_dropped(result)", "pass"),
+            ("run.stream.close(result)", "run.stream.close(self._with_dropped(result))"),
+        ],
+        red="test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none",
+    ),
+    Mistake(
+        lab="9.5",
+        name="lists what was dropped and empties the queue when run_end has been told",
+        why="What a listener of run_end has queued for run 2 is thrown away with the rest of run 1.",
+        replace=[
+            (
+                """
+                dropped = tuple(self._queue)
+                self._queue.clear()
+                """,
+                "dropped = tuple(self._queue)",
+            ),
+            (
+                "run.stream.close(result)",
+                "self._queue = self._queue if self._policy.outlive_run else []; run.stream.close(result)",
+            ),
+        ],
+        red="test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none",
+    ),
+    Mistake(
+        lab="9.5",
         name="empties the queue of cancelled runs only",
         why="A run that fails leaves its queue to the next one.",
         replace=[
@@ -484,15 +546,8 @@ OUTLIVING = [
         why="The first answer is written without the correction that was there before it was asked for.",
         replace=[
             (
-                """
-                def _joining_steering(self) -> list[QueuedMessage]:
-                    \"\"\"Steering that was queued while idle and joins the prompt right after its message.\"\"\"
-                    return self._take("steering")
-                """,
-                """
-                def _joining_steering(self) -> list[QueuedMessage]:
-                    return []
-                """,
+                'return self._take("steering")',
+                "return []",
             )
         ],
         red="test_one_steering_that_was_queued_while_idle_joins_the_next_prompt",
@@ -520,6 +575,39 @@ OUTLIVING = [
             )
         ],
         red="test_one_steering_that_was_queued_while_idle_joins_the_next_prompt",
+    ),
+    Mistake(
+        lab="9.6",
+        name="tells a joined steering as a prompt",
+        why="A screen shows a correction as a question of its own.",
+        replace=[("run.emit(MessageAcceptedEvent, each.kind,", 'run.emit(MessageAcceptedEvent, "prompt",')],
+        red="test_one_steering_that_was_queued_while_idle_joins_the_next_prompt",
+    ),
+    Mistake(
+        lab="9.6",
+        name="tells each message of the input with the transcript up to it",
+        why="What a run starts with enters at once: a reader of the prompt's event would miss what the model will see.",
+        replace=[
+            ("for each in inputs:", "for number, each in enumerate(inputs, 1):"),
+            (
+                "each.kind, each.message, context)",
+                "each.kind, each.message, context[: len(context) - len(inputs) + number])",
+            ),
+        ],
+        red="test_one_steering_that_was_queued_while_idle_joins_the_next_prompt",
+    ),
+    Mistake(
+        lab="9.6",
+        name="takes the steering before it looks whether a run is active",
+        why="A refused prompt() has eaten a correction, and nobody reads it any more.",
+        replace=[
+            (
+                'self._check_can_start("prompt()")',
+                'joining = self._joining_steering(); self._check_can_start("prompt()")',
+            ),
+            ("*self._joining_steering()]", "*joining]"),
+        ],
+        red="test_what_waits_survives_cancel_failure_and_max_steps_until_it_is_cleared",
     ),
     Mistake(
         lab="9.6",
@@ -565,11 +653,11 @@ CONTINUE = [
         why="The transcript holds a question twice that was asked once.",
         replace=[
             (
-                "if not inputs:  # what was queued has its room already",
+                "return inputs",
                 """
                 if not inputs and isinstance(tail, UserMessage):
                     inputs = [QueuedMessage("prompt", tail)]
-                if not inputs:
+                return inputs
                 """,
             )
         ],
@@ -602,10 +690,10 @@ CONTINUE = [
             (
                 """
                 self._check_can_start("continue_()")
-                inputs = self._take("steering")
+                inputs = self._take_for_tail()
                 """,
                 """
-                inputs = self._take("steering")
+                inputs = self._take_for_tail()
                 self._check_can_start("continue_()")
                 """,
             )
@@ -823,6 +911,26 @@ LIMITS = [
     ),
     Mistake(
         lab="9.9",
+        name="takes the steering before it asks for room",
+        why="A refused prompt() has eaten what was promised a place.",
+        replace=[
+            (
+                "self._check_room_for_run(inputs=1)",
+                "joining = self._joining_steering(); self._check_room_for_run(inputs=1)",
+            ),
+            ("*self._joining_steering()]", "*joining]"),
+        ],
+        red="test_a_message_is_refused_when_it_is_queued_and_not_stranded_later",
+    ),
+    Mistake(
+        lab="9.9",
+        name="asks for no room where continue_() says nothing new",
+        why="The model answers, and its answer has no place.",
+        replace=[("self._check_room_for_run(inputs=0)", "pass")],
+        red="test_a_message_is_refused_when_it_is_queued_and_not_stranded_later",
+    ),
+    Mistake(
+        lab="9.9",
         name="forgets the answer to the results",
         why="The tools run, and then the model's answer to them has no place.",
         replace=[("self._fits(1 + calls + (1 if calls else 0))", "self._fits(1 + calls)")],
@@ -872,6 +980,40 @@ WAIT_IDLE = [
         name="looks again and again instead of waiting",
         why="It keeps a processor busy as long as the run lasts.",
         replace=[("ended = anyio.Event()", "await anyio.sleep(0)\ncontinue\nended = anyio.Event()")],
+        red="test_wait_idle_returns_for_every_waiter_once_the_run_has_settled",
+    ),
+    Mistake(
+        lab="9.10",
+        name="looks again after a little sleep",
+        why="Whoever waits learns of the end too late, and a machine that could rest is woken for nothing.",
+        replace=[("ended = anyio.Event()", "await anyio.sleep(0.01)\ncontinue\nended = anyio.Event()")],
+        red="test_wait_idle_returns_for_every_waiter_once_the_run_has_settled",
+    ),
+    Mistake(
+        lab="9.10",
+        name="leaves its listener subscribed",
+        why="Each wait adds a listener that is called for ever after.",
+        replace=[("    unsubscribe()", "    pass")],
+        red="test_wait_idle_returns_for_every_waiter_once_the_run_has_settled",
+    ),
+    Mistake(
+        lab="9.10",
+        name="unsubscribes only when it was woken",
+        why="A wait that was cancelled, by a timeout around it, leaves its listener behind.",
+        replace=[
+            (
+                """
+                try:
+                    await ended.wait()
+                finally:
+                    unsubscribe()
+                """,
+                """
+                await ended.wait()
+                unsubscribe()
+                """,
+            )
+        ],
         red="test_wait_idle_returns_for_every_waiter_once_the_run_has_settled",
     ),
     Mistake(

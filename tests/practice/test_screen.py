@@ -1,0 +1,163 @@
+"""The watching fits its terminal, says in words what it colours, and is not steered by a learner's output."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import desk
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from course.catalog import Checkpoint
+from course.practice import hints
+from course.practice.progress import Progress
+from course.practice.screen import Lines, Screen
+from course.practice.watch import View
+
+CELLS = {"42.1": 1, "42.2": 1, "42.3": 1}
+NASTY = "Expected: [bold]x[/nope].\nCame: \x1b[2J\x1b]0;title\x07" + "w" * 300
+
+
+def view(checkpoint: Checkpoint, *words: str, **changes: object) -> View:
+    verdict = desk.verdict(*words) if words else None  # type: ignore[arg-type]
+    return replace(
+        View(checkpoint, Path("practice/42/agent.py"), is_marking=False, verdict=verdict, at="12:00:00"), **changes
+    )
+
+
+def drawn(view: View, width: int = 80, colour: str | None = None, term: str = "xterm") -> str:
+    file = io.StringIO()
+    environ = {"TERM": term}
+    console = Console(
+        file=file,
+        width=width,
+        color_system=colour,  # type: ignore[arg-type]
+        force_terminal=True,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        _environ=environ,
+    )
+    Screen(console, CELLS).draw(view)
+    return file.getvalue()
+
+
+def plain(view: View, width: int = 80) -> list[str]:
+    file = io.StringIO()
+    Screen(Console(file=file, width=width, markup=False, emoji=False, highlight=False), CELLS).draw(view)
+    return file.getvalue().splitlines()
+
+
+def pages(checkpoint: Checkpoint) -> list[View]:
+    found = hints.hints(checkpoint, checkpoint.find_lab("42.1"), Progress("42", hints={"42.1": 2}))
+    red = view(checkpoint, "red", "not_run", "not_run", lab="42.1")
+    return [
+        view(checkpoint),
+        red,
+        replace(red, page="list"),
+        replace(red, page="hints", hints=found),
+        replace(red, note="w" * 300, is_marking=True),
+        replace(red, verdict=desk.verdict("red", "red", "red", message=NASTY, where="practice/42/agent.py:7")),
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(checkpoint: Checkpoint, width: int) -> None:
+    for page in pages(checkpoint):
+        assert max(map(len, plain(page, width))) <= width
+
+
+def test_a_red_lab_reads_what_came_where_and_what_the_keys_do(checkpoint: Checkpoint) -> None:
+    verdict = desk.verdict("green", "red", "not_run", where="practice/42/agent.py:7")
+    text = "\n".join(plain(view(checkpoint, lab="42.2", verdict=verdict)))
+    for part in (
+        "1 of 2 labs are green",
+        "Lab 42.2: Wait",
+        "✘ red  0 of 2 tests and 0 of 1 cells passed",
+        "Expected: this.\nCame: that.\nWhere: practice/42/agent.py:7",
+        "n next lab, once this is green",
+        "q quit",
+    ):
+        assert part in text
+
+
+def test_a_green_lab_names_the_next_one(checkpoint: Checkpoint) -> None:
+    text = "\n".join(plain(view(checkpoint, "green", "green", "red", lab="42.1")))
+    assert "✔ green" in text
+    assert "Press n for lab 42.3: Show, which is optional." in text
+
+
+def test_when_every_lab_is_green_the_way_on_is_named(checkpoint: Checkpoint) -> None:
+    text = "\n".join(plain(view(checkpoint, "green", "green", "green", lab="42.3")))
+    assert "Every lab is green. Press q, then type  course" in text
+
+
+def test_what_a_save_has_changed_is_said(checkpoint: Checkpoint) -> None:
+    before = desk.verdict("red", "not_run", "green")
+    text = "\n".join(plain(view(checkpoint, "green", "red", "green", before=before)))
+    assert "Changed: 42.1 red → green, 42.2 not run → red" in text
+    assert "Changed" not in "\n".join(plain(view(checkpoint, "red", "red", "red")))
+
+
+def test_while_it_marks_that_is_said(checkpoint: Checkpoint) -> None:
+    assert any("marking …" in line for line in plain(view(checkpoint, is_marking=True)))
+
+
+def test_colours_only_repeat_words(checkpoint: Checkpoint) -> None:
+    red = view(checkpoint, "red", "not_run", "timed_out", page="list")
+    assert "\x1b[31m✘ red" in drawn(red, colour="standard")
+    assert all(word in drawn(red) for word in ("✘ red", "– not run", "⧖ timed out"))
+
+
+def test_without_colour_there_is_no_colour_code(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    for page in pages(checkpoint):
+        assert "\x1b[3" not in drawn(page)
+
+
+def test_a_learners_output_steers_nothing(checkpoint: Checkpoint) -> None:
+    nasty = pages(checkpoint)[-1]
+    text = drawn(nasty, colour="truecolor")
+    assert "[bold]x[/nope]" in text
+    assert "\x1b]0;" not in text
+    assert text.count("\x1b[2J") == 1, "the screen is cleared once, by us"
+
+
+def test_a_dumb_terminal_gets_a_rule_instead_of_a_cleared_screen(checkpoint: Checkpoint) -> None:
+    text = drawn(view(checkpoint), term="dumb")
+    assert "\x1b" not in text
+    assert text.startswith("-----")
+
+
+def lines(*views: View) -> list[str]:
+    file = io.StringIO()
+    show = Lines(Console(file=file, width=40, markup=False, emoji=False, highlight=False))
+    for each in views:
+        show.draw(each)
+    return file.getvalue().splitlines()
+
+
+def test_without_a_terminal_each_verdict_is_one_line(checkpoint: Checkpoint) -> None:
+    first = view(checkpoint, "green", "red", "not_run")
+    second = replace(first, verdict=desk.verdict("green", "green", "green"), is_marking=True)
+    third = replace(second, is_marking=False)
+    assert lines(replace(first, is_marking=True), first, first, second, third) == [
+        "12:00:00  red: 1 of 2 labs are green; lab 42.2 is red: Expected: this., 0.1 s",
+        "12:00:00  green: 2 of 2 labs are green, 0.1 s",
+    ]
+
+
+def test_the_same_verdict_again_is_another_line(checkpoint: Checkpoint) -> None:
+    first, again = (view(checkpoint, "green", "green", "green") for _ in range(2))
+    assert first == again
+    assert len(lines(first, first, again)) == 2
+
+
+def test_a_line_is_one_line_whatever_is_in_it(checkpoint: Checkpoint) -> None:
+    nasty = view(checkpoint, verdict=desk.verdict("red", "red", "red", message=NASTY))
+    (line,) = lines(nasty)
+    assert "\x1b" not in line
+    assert "[bold]x[/nope]" in line
+    (line,) = lines(view(checkpoint, note="one\ntwo\x1b[2J"))
+    assert line == "one two␛[2J"
