@@ -39,6 +39,7 @@ def sit_down(checkpoint: Checkpoint, folder: Path, *, port: int | None = None, b
         _write_layout(checkpoint, own / "workspaces")
         _write_settings(own / "config" / "labconfig")
         _trust(checkpoint, folder / checkpoint.notebook.name)
+        print(f"JupyterLab serves {folder}: the notebook, and agent.py beside it. Ctrl-C here stops it.", flush=True)
         server = subprocess.Popen(command(folder, own / "workspaces", port, browser), env=_environment(own / "config"))
         try:
             return server.wait()
@@ -55,6 +56,7 @@ def command(folder: Path, workspaces: Path, port: int | None, browser: bool) -> 
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.workspaces_dir={workspaces}",
         "--ServerApp.answer_yes=True",
+        "--log-level=ERROR",  # the address, and what went wrong: 20 lines less
         *([] if port is None else [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]),
         *([] if browser else ["--no-browser"]),
         *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),

@@ -107,6 +107,15 @@ def test_cells_keep_their_ids_and_tags_and_nothing_of_how_they_were_looked_at() 
     assert cells[0]["metadata"] == {"tags": ["lab-1.1"]}
 
 
+def test_cells_are_numbered_as_run_all_numbers_them_also_behind_one_that_is_skipped(project: Project) -> None:
+    cells = [code_cell("a", "1"), code_cell("b", "1 / 0", tags=("skip-execution",)), code_cell("c", "3")]
+    project.write("labs/01_tiny.ipynb", notebook(*cells))
+    first, skipped, last = json.loads(notebooks.execute(project.checkpoint))["cells"]
+    assert [cell["execution_count"] for cell in (first, skipped, last)] == [1, None, 3]
+    assert last["outputs"][0]["execution_count"] == 3
+    assert skipped["outputs"] == []
+
+
 def test_a_widgets_live_form_is_left_out_and_its_static_forms_stay() -> None:
     display = {"output_type": "display_data", "metadata": {}}
     live = {notebooks.WIDGET: {"model_id": "7f3a", "version_major": 2, "version_minor": 0}}
