@@ -2,7 +2,8 @@
 
     python benchmarks/marking.py [NN ...] [--repeat 5] [--saves 10]
 
-For every checkpoint in the catalog, with its solution laid in a practice folder, each command in a process of its own:
+For every checkpoint in the catalog, with its solution laid in a practice folder, each command in a process of its own.
+Plain nbval is given the notebook without the cells that marking leaves out: demonstrations, and `%mark` itself.
 
     checkpoint    course checkpoint NN
     pytest        pytest test_NN_….py
@@ -18,6 +19,7 @@ counted: it fills the bytecode caches.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -36,6 +38,17 @@ NO_SLOW_IMPORT = "import sys\nsys.modules.setdefault('rfc3987_syntax', None)\n"
 
 PAUSE = 1.5
 """Seconds between two saves: a learner reads the verdict, and the next marking's processes get ready."""
+
+
+LEFT_OUT = {"demo", "skip-execution"}
+"""Tags of cells that marking does not run, or not as they stand."""
+
+
+def marked_cells(notebook: Path) -> bytes:
+    """The notebook with no other cells than those that marking runs."""
+    content = json.loads(notebook.read_bytes())
+    content["cells"] = [cell for cell in content["cells"] if not LEFT_OUT & set(cell["metadata"].get("tags", []))]
+    return json.dumps(content).encode()
 
 
 def commands(checkpoint: Checkpoint, folder: Path) -> Mapping[str, tuple[str, ...]]:
@@ -123,6 +136,7 @@ def main() -> None:
             beside.mkdir()
             (beside / "no_slow_import.py").write_text(NO_SLOW_IMPORT, encoding="utf-8")
             workspace(checkpoint, checkpoint.solution.read_bytes(), folder)
+            (folder / checkpoint.notebook.name).write_bytes(marked_cells(checkpoint.notebook))
             times = compare(checkpoint, folder, environment(beside), options.repeat)
             report(checkpoint, times, watch(checkpoint, folder, environment(beside), options.saves))
 
