@@ -56,7 +56,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Desk:
-    """`course lab 09` in `home`, in a world of its own."""
+    """`course lab 09` in `home`, in a world of its own. Use it as a context manager: it is stopped whatever happens."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -66,9 +66,9 @@ class Desk:
         _show_every_cell(home / "home")
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+            self._port = free.getsockname()[1]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "course", "lab", "09", "--no-browser", "--port", str(port)],
+            [sys.executable, "-m", "course", "lab", "09", "--no-browser", "--port", str(self._port)],
             cwd=home,
             env=_environment(home),
             stdin=subprocess.DEVNULL,
@@ -79,8 +79,18 @@ class Desk:
         self._address: Future[str] = Future()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        self.url = self._address.result(SECONDS)
-        self._wait_for(port)
+
+    def __enter__(self) -> Desk:
+        try:
+            self.url = self._address.result(SECONDS)
+            self._wait_until_it_serves()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def _read(self) -> None:
         """Read what it says to its end, for the address that it prints just before it serves there."""
@@ -94,9 +104,9 @@ class Desk:
         if not self._address.done():
             self._address.set_exception(AssertionError(f"the server ended without an address:\n{said}"))
 
-    def _wait_for(self, port: int) -> None:
+    def _wait_until_it_serves(self) -> None:
         while self._process.poll() is None:
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("localhost", port)):
+            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("localhost", self._port)):
                 return
         raise AssertionError("the server ended before it served")
 
@@ -115,8 +125,9 @@ class Desk:
         (self.folder / "agent.py").write_text(source, encoding="utf-8")
 
     def stop(self) -> None:
+        """Press Ctrl-C, and wait until it has ended."""
         with self._process:
-            self._process.send_signal(signal.SIGINT)  # as Ctrl-C does
+            self._process.send_signal(signal.SIGINT)
             self._reader.join(SECONDS)
 
     @contextlib.contextmanager
@@ -145,9 +156,8 @@ def _show_every_cell(home: Path) -> None:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    desk = Desk(tmp_path_factory.mktemp("desk"))
-    yield desk
-    desk.stop()
+    with Desk(tmp_path_factory.mktemp("desk")) as desk:
+        yield desk
 
 
 @pytest.fixture
@@ -294,11 +304,10 @@ def test_the_server_is_set_to_ask_nobody_outside(desk: Desk, context: BrowserCon
 
 
 def test_nothing_runs_on_and_nothing_lies_about_once_it_is_stopped(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    desk.ask("/api/kernels", {"name": "python3"})
-    family = desk.family()
-    assert any("ipykernel" in " ".join(process.cmdline()) for process in family)
-    desk.stop()
+    with Desk(tmp_path) as desk:
+        desk.ask("/api/kernels", {"name": "python3"})
+        family = desk.family()
+        assert any("ipykernel" in " ".join(process.cmdline()) for process in family)
     _, left = psutil.wait_procs(family, timeout=SECONDS)
     assert left == []
     assert [path.name for path in (tmp_path / "tmp").iterdir()] == []
