@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from course import __version__
 from course.catalog import Checkpoint, Lab
@@ -21,6 +19,7 @@ from course.marking.focused import find_tests, run_focused
 from course.marking.focused_findings import focused_findings
 from course.marking.listen import Limits
 from course.marking.notebook import Kernel, NotebookRun, find_cells, run_notebook
+from course.marking.notebook_findings import notebook_findings
 from course.marking.ready import Ready
 from course.marking.verdict import LabVerdict, Marked, Verdict, Versions, overall
 
@@ -119,10 +118,6 @@ def _run(
         try:
             focused = pool.submit(run_focused, tests, *ours, ready.focused)
             in_notebook = pool.submit(run_notebook, cells, kernel, *ours, ready.notebook) if cells else None
-            if in_notebook:
-                both: list[Future[Any]] = [focused, in_notebook]
-                wait(both, return_when=FIRST_COMPLETED)  # from here on a core is free
-                importlib.import_module("course.marking.notebook_findings")  # nbval: a third of a second
             by_tests = focused_findings(place, focused.result(), ids)
             if not focused.result().came_to_tests:
                 ready.give_up()  # the notebook could only meet the same fault again, and later
@@ -136,8 +131,6 @@ def _run(
 def _by_cells(place: Place, run: Future[NotebookRun] | None, ids: Sequence[str]) -> Mapping[str, Finding]:
     if run is None:
         return dict.fromkeys(ids, _NO_CELLS)
-    from course.marking.notebook_findings import notebook_findings
-
     return notebook_findings(place, run.result(), ids)
 
 

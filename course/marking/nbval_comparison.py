@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from course.marking.comparison import Difference
 from course.marking.slow_grammar import without_slow_grammar
 
 with without_slow_grammar():
@@ -19,15 +19,6 @@ _SKIPPED = (
     "stderr",
 )
 """nbval's own list, and `stderr`: standard error never decides."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Where outputs part: the kind of output, such as "stdout" or "text/plain", what is stored and what came."""
-
-    kind: str
-    stored: str
-    came: str
 
 
 class _Comparison:

@@ -102,7 +102,8 @@ def _lab(view: View, lab: LabVerdict, cells: Mapping[str, int]) -> Text:
     text = Text.assemble((f"Lab {lab.lab}: {lab.title}", "bold"), "\n", word(lab.verdict), f"  {passed}")
     if not lab.is_green:
         where = f"\nWhere: {near(lab.where)}" if lab.where else ""
-        return text.append(visible(f"\n{lab.message}{where}"))
+        why = (lab.message or "").removeprefix(f"Lab {lab.lab}: ")
+        return text.append(visible(f"\n{why}{where}"))
     if view.next is None:
         return text.append("\nEvery lab is green. Press q, then type  ").append("course", "bold")
     optional = ", which is optional" if view.next.optional else ""
