@@ -16,7 +16,6 @@ from course.marking.verdict import Word
 
 _STUB = re.compile(r"\bLab (\d+\.\d+): ")
 _ENDS = re.compile(r"""\n|['"]\)|['"]$""")
-_ENDS = re.compile(r"""\n|['"]\)|['"]$""")
 
 
 class Finding(msgspec.Struct, frozen=True):

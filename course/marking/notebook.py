@@ -27,7 +27,7 @@ def role(kernel: Kernel) -> str:
 class Cell(msgspec.Struct, frozen=True):
     """A code cell of the pristine notebook.
 
-    `number` counts code cells from 1, as `In [n]` does after Run All. `lab` is the id of its `lab-N.M` tag, None for
+    `number` counts code cells from 1. `lab` is the id of its `lab-N.M` tag, None for
     a cell that decides nothing.
     """
 
@@ -65,6 +65,13 @@ class NotebookRun(msgspec.Struct, frozen=True):
     def ran(self, cell: Cell) -> Ran | None:
         return self.heard.ran.get(cell.id)
 
+    def name(self, cell: Cell) -> str:
+        """What a learner finds `cell` by: its place in its lab, or how it begins. The numbers on screen change."""
+        if cell.lab is None:
+            return f"the set-up cell that begins `{cell.source.strip().partition(chr(10))[0]}`"
+        own = self.of(cell.lab)
+        return f"cell {own.index(cell) + 1} of lab {cell.lab}" if len(own) > 1 else f"the cell of lab {cell.lab}"
+
     def failed_before(self, cell: Cell) -> Cell | None:
         """The first cell before `cell` that counts for no lab and did not run through."""
         for other in self.cells:
@@ -92,7 +99,7 @@ def find_cells(checkpoint: Checkpoint, labs: Sequence[str]) -> tuple[Cell, ...]:
     for cell in cells:
         if cell.lab and not cell.outputs:
             raise CannotMarkError(
-                f"Cell [{cell.number}] of {checkpoint.notebook} counts for lab {cell.lab}, but has no stored output. "
+                f"Code cell {cell.number} of {checkpoint.notebook} counts for lab {cell.lab}, but has no stored output. "
                 "That is a fault of the course, not yours."
             )
     last = max((number for number, cell in enumerate(cells, 1) if cell.lab), default=0)

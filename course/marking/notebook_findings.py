@@ -79,7 +79,7 @@ def _difference(run: NotebookRun, cell: Cell) -> Difference | None:
 
 def _about_cell(place: Place, run: NotebookRun, cell: Cell, lab: str) -> Finding:
     ran = run.ran(cell)
-    name = f"cell [{cell.number}] of the notebook"
+    name = run.name(cell)
     expected = f"{name} to run"
     if ran is None:
         return _unrun(place, run, cell, expected)
@@ -101,7 +101,8 @@ def _set_up_failed(run: NotebookRun, cell: Cell, kind: str) -> Finding | None:
     if before is None or ran is None or ran.fault is None or kind != "NameError":
         return None
     came = f"{ran.fault.kind}: {ran.fault.text}"
-    return Finding("not_run", 0, f"Cell [{before.number}], which sets this lab up, did not run through.\nCame: {came}")
+    name = _capital(run.name(before))
+    return Finding("not_run", 0, f"{name} did not run through, and this lab needs what it makes.\nCame: {came}")
 
 
 def _unrun(place: Place, run: NotebookRun, cell: Cell, expected: str) -> Finding:
@@ -110,10 +111,12 @@ def _unrun(place: Place, run: NotebookRun, cell: Cell, expected: str) -> Finding
         return from_stop(place, expected, stop)
     by = next((other for other in run.cells if stop and stop.step == other.id), None)
     if by is not None and by.lab:
-        text = (
-            f"Lab {by.lab}, in cell [{by.number}], stopped the notebook before this lab. First: {place.command(by.lab)}"
-        )
+        text = f"{_capital(run.name(by))} stopped the notebook before this lab. First: {place.command(by.lab)}"
         return Finding("not_run", 0, text)
     if by is not None and stop is not None:
-        return Finding("not_run", 0, f"Cell [{by.number}] stopped the notebook before this lab. {stop.text}")
+        return Finding("not_run", 0, f"{_capital(run.name(by))} stopped the notebook before this lab. {stop.text}")
     return Finding("not_run", 0, f"The notebook stopped before this lab. {stop.text if stop else ''}".strip())
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

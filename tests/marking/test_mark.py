@@ -297,7 +297,16 @@ class TestCells:
         counting = ("print(number)", ("lab-42.1",), "1\n")
         lab = self._mark(tmp_path, ("number = 1 / 0", (), ""), counting).labs[0]
         assert (lab.verdict, lab.tests, lab.cells) == ("not_run", 2, 0)
-        assert "Cell [1], which sets this lab up, did not run through.\nCame: ZeroDivisionError" in (lab.message or "")
+        assert lab.message == (
+            "The set-up cell that begins `number = 1 / 0` did not run through, and this lab needs what it makes.\n"
+            "Came: ZeroDivisionError: division by zero"
+        )
+
+    def test_a_cell_is_named_by_its_place_in_its_lab(self, tmp_path: Path) -> None:
+        right, wrong = ("print(1)", ("lab-42.1",), "1\n"), ("print(2)", ("lab-42.1",), "3\n")
+        two, alone = self._mark(tmp_path, right, wrong).labs[0], self._mark(tmp_path, wrong).labs[0]
+        assert "Expected: cell 2 of lab 42.1 to show what is stored" in (two.message or "")
+        assert "Expected: the cell of lab 42.1 to show what is stored" in (alone.message or "")
 
     def test_a_cell_that_counts_for_nothing_decides_nothing(self, tmp_path: Path) -> None:
         counting = ("print(1)", ("lab-42.1",), "1\n")

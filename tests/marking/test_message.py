@@ -51,5 +51,5 @@ def test_long_texts_are_cut_and_say_so() -> None:
 
 
 def test_a_difference_begins_at_the_first_line_that_differs() -> None:
-    text = message.difference("cell [3]", "stdout", "1\n2\n3\n4\n", "1\n2\nX\n4\n")
+    text = message.difference("cell 2 of lab 42.1", "stdout", "1\n2\n3\n4\n", "1\n2\nX\n4\n")
     assert text.splitlines()[1:] == ["Stored: 2", "  3", "  4", "Came: 2", "  X", "  4"]
