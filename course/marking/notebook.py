@@ -99,7 +99,7 @@ def find_cells(checkpoint: Checkpoint, labs: Sequence[str]) -> tuple[Cell, ...]:
     for cell in cells:
         if cell.lab and not cell.outputs:
             raise CannotMarkError(
-                f"Code cell {cell.number} of {checkpoint.notebook} counts for lab {cell.lab}, but has no stored output. "
+                f"Code cell {cell.number} of {checkpoint.notebook} counts for lab {cell.lab}, but stores no output. "
                 "That is a fault of the course, not yours."
             )
     last = max((number for number, cell in enumerate(cells, 1) if cell.lab), default=0)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+
 from ipywidgets import HTML, Button, Layout
+from msgspec.structs import replace
 
-from course.catalog import Lab
+from course.catalog import Checkpoint, Lab
 from course.notebook import sheet
-
-_QUESTION = "The last hint comes close to the answer. Show it all the same?"
+from course.practice import hints, progress
 
 
 class Hints(HTML):
     """The hints of one lab at a time, and the `buttons` that go with them.
 
-    What was shown of a lab is there again when the panel comes back to it.
+    It shows what was ever shown of the lab, here or by `course hint`: both keep it with the progress in `folder`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, checkpoint: Checkpoint, folder: Path) -> None:
         super().__init__()
+        self._checkpoint = checkpoint
+        self._folder = folder
         self._lab: Lab | None = None
         self._shown: dict[str, int] = {}
         self._asks = False
@@ -36,24 +41,35 @@ class Hints(HTML):
         """Show the next level, or ask first when it is the last."""
         if self._lab is None:
             return
-        level = self._shown.get(self._lab.id, 0) + 1
-        if level == len(self._lab.hints) and not self._asks:
+        found = self._hints(self._lab)
+        if found.is_last_step and not self._asks:
             self._draw(asks=True)
         else:
-            self._shown[self._lab.id] = level
+            self._keep(self._lab, found.level)
             self._draw()
+
+    def _hints(self, lab: Lab) -> hints.Hints:
+        kept = progress.read(self._checkpoint, self._folder)
+        seen = max(kept.hints.get(lab.id, 0), self._shown.get(lab.id, 0))
+        return hints.hints(self._checkpoint, lab, replace(kept, hints={lab.id: seen}))
+
+    def _keep(self, lab: Lab, level: int) -> None:
+        self._shown[lab.id] = level
+        with contextlib.suppress(OSError):  # a folder that cannot be written: it is kept as long as this kernel lives
+            progress.record_hint(self._checkpoint, self._folder, lab.id, level)
 
     def _draw(self, *, asks: bool = False) -> None:
         self._asks = asks
         lab = self._lab
-        shown = self._shown.get(lab.id, 0) if lab else 0
-        parts = [sheet.hint(lab, level) for level in range(1, shown + 1)] if lab else []
-        if asks:
-            parts.append(sheet.says(_QUESTION))
+        found = self._hints(lab) if lab else None
+        parts = [sheet.hint(found.lab, level) for level in range(1, found.seen + 1)] if found else []
+        if found and asks:
+            parts.append(sheet.says(f"{hints.LAST.format(lab=found.lab.id)} Show it?"))
         self.value = sheet.framed("".join(parts)) if parts else ""
-        if lab:
-            self._more.description = "Show it" if asks else f"Hint {shown + 1} of {len(lab.hints)} for lab {lab.id}"
-        _show(self._more, lab is not None and shown < len(lab.hints))
+        if found:
+            next = f"Hint {found.level} of {len(found.lab.hints)} for lab {found.lab.id}"
+            self._more.description = "Show it" if asks else next
+        _show(self._more, found is not None and found.seen < len(found.lab.hints))
         _show(self._not_yet, asks)
 
 

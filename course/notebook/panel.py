@@ -32,7 +32,7 @@ class Panel(VBox):
         self._plain = ""
         self._id = "-".join(("course-mark", marker.checkpoint.id, *marker.labs))
         self._rows = ""
-        self._sheet, self._hints = HTML(), Hints()
+        self._sheet, self._hints = HTML(), Hints(marker.checkpoint, marker.folder)
         self._again = button("Mark again")
         self._again.on_click(lambda _: self._clicked())
         buttons = HBox([self._again, *self._hints.buttons], layout=Layout(flex_flow="row wrap"))

@@ -195,9 +195,9 @@ def _is_answer(frame: str | bytes) -> bool:
     return b"kernel_info_reply" in (frame.encode() if isinstance(frame, str) else frame)
 
 
-def run_cell(page: Page, code: str) -> None:
-    """Run the cell that holds `code`, as one does by hand."""
-    page.locator(f"{NOTEBOOK} .jp-CodeCell .cm-content").get_by_text(code, exact=True).first.click()
+def run_cell(page: Page, code: str, place: int = 0) -> None:
+    """Run the cell that holds the line `code`, the first or the one at that place, as one does by hand."""
+    page.locator(f"{NOTEBOOK} .jp-CodeCell .cm-content").get_by_text(code, exact=True).nth(place).click()
     page.keyboard.press("Control+Enter")
 
 
@@ -291,6 +291,37 @@ def panel_text(page: Page, desk: Desk) -> str:
     saved = json.loads((desk.folder / CHECKPOINT.notebook.name).read_bytes())
     (cell,) = [cell for cell in saved["cells"] if "".join(cell["source"]) == "%mark 9.1" and cell["outputs"]]
     return "".join(cell["outputs"][0]["data"]["text/plain"])
+
+
+def test_the_live_timeline_moves_while_the_agent_works_and_goes_back_by_the_slider(
+    desk: Desk, context: BrowserContext
+) -> None:
+    desk.save(STARTER)
+    page = open_page(context, desk)
+    run_cell(page, "%load_ext course")
+    run_cell(page, "live = LiveTimeline(mine)")
+    timeline = page.locator(f"{NOTEBOOK} .widget-vbox")
+    title, words = timeline.locator("svg > title"), timeline.get_by_role("status")
+    expect(words).to_have_text("Nothing has happened yet.")
+
+    run_cell(page, 'run = mine.prompt("Is the release ready?")')
+    expect(title).to_have_text(re.compile(r"^Timeline of 1 run in \d moments"))
+    expect(words).to_contain_text("starts")
+    run_cell(page, 'mine.steer("Linux only.")')
+    expect(words).to_contain_text('steer("Linux only."), which waits')
+    run_cell(page, "notes_read.set()", 1)
+    expect(words).to_contain_text("read_notes: ends")
+    before = timeline.locator("svg").bounding_box()
+    run_cell(page, "tests_done.set()", 1)
+    expect(words).to_contain_text("run-1 ends: completed")
+    after = timeline.locator("svg").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert after["width"] > before["width"]
+
+    timeline.locator(".noUi-handle").focus()
+    page.keyboard.press("Home")
+    expect(words).to_contain_text('t0 of t5, you: prompt("Is the release ready?")')
 
 
 def test_the_server_is_set_to_ask_nobody_outside(desk: Desk, context: BrowserContext) -> None:

@@ -273,7 +273,7 @@ class TestTheCoursesOwnFaults:
 
     def test_a_counting_cell_without_stored_output_cannot_be_marked(self, tmp_path: Path) -> None:
         checkpoint = toy.lay(tmp_path / "home", cells=[("x = 1", ("lab-42.1",), "")])
-        with pytest.raises(CannotMarkError, match="has no stored output"):
+        with pytest.raises(CannotMarkError, match="stores no output"):
             self._mark(checkpoint, tmp_path)
 
     @pytest.mark.parametrize("text", ["", "<<<<<<< HEAD", '{"nbformat": 9}'])
