@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import zmq
+
 from course.catalog import PACKAGE, Checkpoint
 from course.marking.slow_grammar import without_slow_grammar
 
@@ -57,6 +59,7 @@ def command(folder: Path, workspaces: Path, port: int | None, browser: bool) -> 
         f"--LabApp.workspaces_dir={workspaces}",
         "--ServerApp.answer_yes=True",
         "--log-level=ERROR",  # the address, and what went wrong: 20 lines less
+        *(["--KernelManager.transport_encryption=auto"] if zmq.has("curve") else []),  # else each kernel warns
         *([] if port is None else [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]),
         *([] if browser else ["--no-browser"]),
         *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),

@@ -300,7 +300,7 @@ def test_the_live_timeline_moves_while_the_agent_works_and_goes_back_by_the_slid
     page = open_page(context, desk)
     run_cell(page, "%load_ext course")
     run_cell(page, "live = LiveTimeline(mine)")
-    timeline = page.locator(f"{NOTEBOOK} .widget-vbox")
+    timeline = page.locator(f"{NOTEBOOK} .widget-vbox", has=page.locator(".noUi-handle"))
     title, words = timeline.locator("svg > title"), timeline.get_by_role("status")
     expect(words).to_have_text("Nothing has happened yet.")
 
@@ -321,7 +321,7 @@ def test_the_live_timeline_moves_while_the_agent_works_and_goes_back_by_the_slid
 
     timeline.locator(".noUi-handle").focus()
     page.keyboard.press("Home")
-    expect(words).to_contain_text('t0 of t5, you: prompt("Is the release ready?")')
+    expect(words).to_have_text(re.compile(r"^t0 of t\d, you: prompt"))
 
 
 def test_the_server_is_set_to_ask_nobody_outside(desk: Desk, context: BrowserContext) -> None:
