@@ -1,5 +1,15 @@
-"""`python -m course` is the `course` command."""
+"""The `course` command, also as `python -m course`."""
 
-from course.cli import main
+import signal
 
-main()
+
+def main() -> None:
+    """Run the command. Until it is loaded, Ctrl-C ends the process without a traceback of what was being loaded."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from course import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

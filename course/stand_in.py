@@ -20,21 +20,21 @@ from course.catalog import Checkpoint, later_modules
 _LATER = "belongs to a later checkpoint; {module} may use only earlier modules and the given parts."
 _DEMO_ONLY = "is for cells tagged `demo`, which are left out when a file is marked; use {module} here."
 _OURS = "holds the course's own answers, and importing one is not an answer; write {module} yourself."
+_TOOLS = "is a tool of the course; {module} may use only earlier modules of course.agent and the given parts."
 
-_CLOSED_WHILE_MARKING = {
-    "course.notebook.finished": _DEMO_ONLY,
-    "course.authoring": _OURS,
-    "course.data": _OURS,
-    "solutions": _OURS,
-}
+_FOR_CELLS = ("chart", "extension", "live", "moments", "picture", "reload", "stage", "timeline")
+_OPEN_WHILE_MARKING = ("course.agent", *(f"course.notebook.{name}" for name in _FOR_CELLS))
+"""What of `course` a notebook's cells use. Beside it nothing of ours can be imported while a file is marked."""
+
+_ANSWERS = ("benchmarks", "solutions", "starters", "tests", "course.authoring", "course.data")
 
 
 def install(checkpoint: Checkpoint, agent_py: Path, source: bytes | None = None, *, marking: bool = False) -> StandIn:
     """Put `agent_py` in the place of the checkpoint's finished module, for every import from now on.
 
     `source` is what to run, where it must be the bytes that were hashed; by default the file is read at each
-    import. Modules that it replaces or closes are forgotten if they were loaded. While `marking`, the way that
-    `demo` cells have to the finished names is closed as well.
+    import. Modules that it replaces or closes are forgotten if they were loaded. While `marking`, the ways to our
+    answers and to the tools of the course are closed as well: whoever needs one has to have imported it before.
     """
     uninstall()
     stand_in = StandIn(checkpoint, agent_py, source, marking=marking)
@@ -63,9 +63,7 @@ class StandIn(importlib.abc.MetaPathFinder):
         self.agent_py = agent_py
         self.source = source
         self.marking = marking
-        self._closed = {f"course.agent.{module}": _LATER for module in sorted(later_modules(checkpoint))}
-        if marking:
-            self._closed |= _CLOSED_WHILE_MARKING
+        self._later = frozenset(f"course.agent.{module}" for module in later_modules(checkpoint))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -75,18 +73,33 @@ class StandIn(importlib.abc.MetaPathFinder):
         if fullname == self.checkpoint.import_name:
             loader = _Learner(fullname, self.agent_py, self.source)
             return importlib.util.spec_from_file_location(fullname, self.agent_py, loader=loader)
-        if fullname in self._closed:
-            why = self._closed[fullname].format(module=self.checkpoint.import_name)
-            raise ModuleNotFoundError(f"{fullname} {why}", name=fullname)
+        why = self._why_closed(fullname)
+        if why is not None:
+            told = why.format(module=self.checkpoint.import_name)
+            raise ModuleNotFoundError(f"{fullname} {told}", name=fullname)
         return None
+
+    def _why_closed(self, name: str) -> str | None:
+        """The reason why this module cannot be imported, None when it can."""
+        if name in self._later:
+            return _LATER
+        if not self.marking:
+            return None
+        if name == "course.notebook.finished":
+            return _DEMO_ONLY
+        if _is_in(name, _ANSWERS):
+            return _OURS
+        is_open = name in ("course", "course.notebook") or _is_in(name, _OPEN_WHILE_MARKING)
+        return _TOOLS if _is_in(name, ("course",)) and not is_open else None
 
     def forget(self) -> None:
         """Drop the modules that this finder decides about, so that the next import asks it again."""
-        package = sys.modules.get("course.agent")
-        for name in ("agent", self.checkpoint.import_name, *self._closed):
-            sys.modules.pop(name, None)
-            if package is not None:
-                package.__dict__.pop(name.rpartition(".")[2], None)
+        for name in list(sys.modules):
+            if name in ("agent", self.checkpoint.import_name) or self._why_closed(name) is not None:
+                del sys.modules[name]
+                package, _, child = name.rpartition(".")
+                if package in sys.modules:
+                    sys.modules[package].__dict__.pop(child, None)
 
     def loaded(self) -> ModuleType | None:
         """The module made from the learner's file, None where none has been imported yet."""
@@ -115,6 +128,10 @@ class StandIn(importlib.abc.MetaPathFinder):
         sys.modules[self.checkpoint.import_name] = module
         package, _, name = self.checkpoint.import_name.rpartition(".")
         setattr(sys.modules[package], name, module)
+
+
+def _is_in(name: str, packages: Sequence[str]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
 class _Learner(importlib.machinery.SourceFileLoader):

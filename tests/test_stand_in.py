@@ -130,7 +130,7 @@ import course.authoring
 stand_in.install(stateful, mine)
 import course.authoring
 stand_in.install(stateful, mine, marking=True)
-for name in ("course.notebook.finished", "course.authoring", "solutions"):
+for name in ("course.notebook.finished", "course.authoring", "solutions", "tests.mistakes", "course.marking.mark"):
     try:
         __import__(name)
     except ModuleNotFoundError as error:
@@ -140,7 +140,19 @@ for name in ("course.notebook.finished", "course.authoring", "solutions"):
         " use course.agent.agent here.",
         " write course.agent.agent yourself.",
         " write course.agent.agent yourself.",
+        " write course.agent.agent yourself.",
+        " course.agent.agent may use only earlier modules of course.agent and the given parts.",
     ]
+
+
+def test_a_tool_that_was_loaded_before_cannot_be_reached_by_its_package_while_marking(python: Python) -> None:
+    code = """
+import course.catalog, course.notebook.extension
+stand_in.install(stateful, mine, marking=True)
+import course
+print(hasattr(course, "catalog"), hasattr(course, "stand_in"), course.notebook.extension.__name__)
+"""
+    assert python(code) == ["False False course.notebook.extension"]
 
 
 def test_given_bytes_run_instead_of_the_file(python: Python) -> None:

@@ -1,12 +1,14 @@
 """A process that runs a learner's code, held so that it can neither outlive its parent's patience nor flood it.
 
 It has no standard input, a session of its own, a capped output and a pipe for its records. Ending it ends every process
-that descends from it: those still below it, and those that detached themselves but carry its environment tag.
+that descends from it: those still below it, those that detached themselves but carry its environment tag, and on Linux
+those that a crash has left to us, who then are their parent.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import secrets
@@ -19,12 +21,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from course.catalog import PACKAGE
 from course.marking.steps import END_OF_DUMP, Frame
+
+if TYPE_CHECKING:
+    import psutil
 
 OUTPUT_LIMIT = 1 << 20
 """Bytes of standard output and standard error together, 1 MiB; one more and the process is to be ended."""
@@ -44,6 +49,15 @@ _BOOT = (
 )
 
 Event = Literal["silent", "gone", "flooded"]
+
+PR_SET_CHILD_SUBREAPER = 36
+
+CLOCKS_MAY_DIFFER = 1.0
+"""Seconds: the time at which a process began is told in ticks since the machine started."""
+
+_starting = threading.Lock()
+_ours: set[int] = set()
+"""The processes that this class has started and not ended. No other child of ours may be taken for a crashed one's."""
 
 
 class Contained:
@@ -74,16 +88,20 @@ class Contained:
         boot = _BOOT.format(root=str(PACKAGE.parent), fd=write_end, role=role)
         command = [*prefix, sys.executable, "-P", "-B", "-c", boot]
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                cwd=folder,
-                env={**clean_environment(folder), TAG: self._tag, **(environment or {})},
-                pass_fds=[write_end],
-                start_new_session=True,
-            )
+            with _starting:
+                _adopt_orphans()
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    cwd=folder,
+                    env={**clean_environment(folder), TAG: self._tag, **(environment or {})},
+                    pass_fds=[write_end],
+                    start_new_session=True,
+                )
+                _ours.add(self._process.pid)
+                self._began = time.time() - CLOCKS_MAY_DIFFER
         except BaseException:
             os.close(report)
             raise
@@ -166,11 +184,14 @@ class Contained:
     def end(self) -> None:
         """End the process and everything that descends from it, and close the pipes. May be called twice."""
         for _ in range(5):  # a child may be starting another while we look
-            family = list(self._family())
-            for pid in family:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            self._process.wait()
+            with _starting:
+                family = list(self._family())
+                for pid in family:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                self._process.wait()
+                _ours.discard(self._process.pid)
+                _bury(family)
             if not family:
                 break
         if self._process.stdin is not None:
@@ -182,16 +203,27 @@ class Contained:
         self._open.clear()
 
     def _family(self) -> Iterator[int]:
-        """The living: this process, what is below it, and what carries its tag or is below something that does."""
+        """This process, what is below it, what carries its tag or is below something that does, and the orphans."""
         import psutil
 
         family = {self._process.pid} if self._process.poll() is None else set()
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                below = process.pid in family or process.ppid() in family
-                if (below or process.environ().get(TAG) == self._tag) and process.status() != psutil.STATUS_ZOMBIE:
+                is_orphan = self._is_orphan(process)
+                below = is_orphan or process.pid in family or process.ppid() in family
+                is_alive = is_orphan or process.status() != psutil.STATUS_ZOMBIE  # a dead orphan is ours to bury
+                if is_alive and (below or process.environ().get(TAG) == self._tag):
                     family.add(process.pid)
                     yield process.pid
+
+    def _is_orphan(self, process: psutil.Process) -> bool:
+        """Whether a crash has left it to us: our child, younger than this, and in no process group of ours."""
+        return (
+            process.ppid() == os.getpid()
+            and process.pid not in _ours
+            and process.create_time() > self._began
+            and os.getpgid(process.pid) != os.getpgrp()
+        )
 
     def _drain(self) -> None:
         """Take what lies in the pipes now, up to the limits."""
@@ -209,6 +241,19 @@ class Contained:
 
     def _is_flooded(self) -> bool:
         return self._received > OUTPUT_LIMIT or len(self._records) > RECORDS_LIMIT
+
+
+def _adopt_orphans() -> None:
+    """On Linux: be the parent of whatever a child of ours leaves behind, however it ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _bury(killed: Sequence[int]) -> None:
+    """Take note of the end of those that were our own children: else they would stay zombies as long as we live."""
+    for pid in killed:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
 class Group:
@@ -242,6 +287,7 @@ def clean_environment(folder: Path) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUTF8": "1",
+        "TMPDIR": str(folder),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "IPYTHONDIR": str(folder / ".ipython"),
         "JUPYTER_CONFIG_DIR": str(folder / ".jupyter"),

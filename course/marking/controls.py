@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -50,16 +50,30 @@ class ControlTests(msgspec.Struct, frozen=True):
         return self.names[len(_TESTS) : -len(_TESTS)]
 
 
-def control_tests(gaps: int) -> ControlTests:
-    """Controls for a run of labs with `gaps` gaps between them. Names and numbers differ every time."""
+def control_tests(gaps: int, beside: Sequence[str] = ()) -> ControlTests:
+    """Controls for a run of labs with `gaps` gaps between them. Names and numbers differ every time.
+
+    They are named like the tests `beside` them, so that no pattern tells one from the other.
+    """
     kinds = [*_TESTS, *["assert"] * gaps, *_TESTS]
-    names = [f"test_{secrets.token_hex(6)}" for _ in kinds]
+    names = _similar(beside, len(kinds))
     numbers = [secrets.randbelow(9000) + 1000 for _ in kinds]
     texts = [
         _dedent(_TESTS[kind]).format(name=name, left=number, right=number + 1)
         for kind, name, number in zip(kinds, names, numbers, strict=True)
     ]
     return ControlTests("import pytest\n\n" + "\n\n".join(texts), tuple(names))
+
+
+def _similar(names: Sequence[str], count: int) -> list[str]:
+    """So many other names, of the same words in a new order."""
+    choose = secrets.SystemRandom()
+    words = sorted({word for name in names for word in name.split("_")[1:]})
+    similar: set[str] = set()
+    while len(similar) < count:
+        some = choose.sample(words, min(len(words), choose.randint(5, 9)))
+        similar |= {"_".join(["test", *some, *([] if len(some) > 4 else [secrets.token_hex(6)])])} - {*names}
+    return choose.sample(sorted(similar), count)
 
 
 def _dedent(text: str) -> str:
@@ -96,6 +110,15 @@ class Unlike:
 
 _ATOMS = frozenset({int, float, complex, str, bytes, bytearray, type(None), bool})
 _HONEST = {object.__eq__, *(kind.__eq__ for kind in _ATOMS)}
+_UNLIKELY: dict[type, Any] = {
+    int: secrets.randbits(120),
+    float: secrets.randbits(60) / 7,
+    str: secrets.token_hex(),
+    bytes: secrets.token_bytes(),
+    tuple: (secrets.token_hex(),),
+    list: [secrets.token_hex()],
+    dict: {secrets.token_hex(): None},
+}
 _CONTAINERS = (tuple, list, set, frozenset, dict)
 
 
@@ -115,17 +138,24 @@ def equal_to_anything(values: list[Any], limit: int = 500) -> object | None:
         seen.add(id(value))
         if type(value) in _ATOMS:
             continue
-        if _says_equal(value, probe):
+        if any(_says_equal(value, other) for other in (probe, *_namesakes(value))):
             return value
         waiting.extend(_parts(value))
     return None
 
 
-def _says_equal(value: object, probe: Unlike) -> bool:
+def _namesakes(value: object) -> Iterator[object]:
+    """For a value of a class made from `int` or the like: an int that it cannot be. It may claim to equal every one."""
+    for kind, other in _UNLIKELY.items():
+        if isinstance(value, kind) and type(value) is not kind:
+            yield other
+
+
+def _says_equal(value: object, other: object) -> bool:
     try:
         if type(value).__eq__ in _HONEST or isinstance(value, Unlike):
             return False
-        return bool(value == probe)
+        return bool(value == other)
     except Exception:  # one that cannot compare with a stranger is honest, if clumsy
         return False
 

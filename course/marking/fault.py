@@ -14,8 +14,16 @@ TEXT_LIMIT = 20_000
 def describe(error: BaseException, learner: str) -> Fault:
     """Describe `error`, where `learner` is the path of the learner's file.
 
-    A group is described as the first error in it. Never raises, whatever the learner's `__str__` does.
+    A group is described as the first error in it. Never raises, whatever the learner's class makes of `__str__`,
+    `__cause__` or `__traceback__`.
     """
+    try:
+        return _describe(error, learner)
+    except BaseException as broken:
+        return Fault(type(error).__name__, f"(it cannot be looked at: {type(broken).__name__})")
+
+
+def _describe(error: BaseException, learner: str) -> Fault:
     family = list(_family(error))
     main = _unwrap(error)
     frames = _frames(main)
@@ -58,7 +66,7 @@ def _unwrap(error: BaseException) -> BaseException:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as broken:
+    except BaseException as broken:
         return f"(its text cannot be shown: {type(broken).__name__})"
 
 

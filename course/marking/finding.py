@@ -11,7 +11,7 @@ import msgspec
 from course.catalog import Checkpoint
 from course.marking import message
 from course.marking.listen import Stop
-from course.marking.steps import Fault, Frame
+from course.marking.steps import CUT_SHORT, Fault, Frame
 from course.marking.verdict import Word
 
 _STUB = re.compile(r"\bLab (\d+\.\d+): ")
@@ -55,6 +55,8 @@ def from_fault(place: Place, lab: str, expected: str, fault: Fault | None, print
     where = place.of(fault.mine or fault.frames)
     if fault.kind == "EqualToAnything":
         return Finding("tampered", 0, equal_to_anything(fault.text))
+    if fault.kind == CUT_SHORT:
+        return Finding("red", 0, f"Expected: {expected}.\n{_SWALLOWED}", where)
     if fault.kind in ("SystemExit", "KeyboardInterrupt", "GeneratorExit"):
         text = f"Expected: {expected}.\nCame: the code ended the process ({fault.kind}), instead of returning."
         return Finding("crashed", 0, text, where)
@@ -113,6 +115,11 @@ def equal_to_anything(kind: str) -> str:
         "Give it an honest __eq__, or none."
     )
 
+
+_SWALLOWED = (
+    "Came: the test was cut short inside its `with` block, and the error that did it was swallowed.\n"
+    "Why: an `__exit__` or `__aexit__` that returns True, or anything true, hides every error of its block."
+)
 
 RIGGED = (
     "A check that must fail has passed: something in your agent.py changes how checks are made, or what is reported "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 
 from course.catalog import Checkpoint, Lab
 from course.errors import CannotMarkError
-from course.marking.contained import Contained, Group
+from course.marking.contained import Contained
 from course.marking.controls import ControlTests, control_tests
 from course.marking.listen import Heard, Limits, Ran, listen
 from course.marking.steps import COLLECT, IMPORT
@@ -79,16 +80,15 @@ def run_focused(
     learner: Path,
     folder: Path,
     limits: Limits,
-    group: Group,
-    started: Contained | None = None,
+    contained: Contained,
 ) -> FocusedRun:
-    """Run `tests` in a fresh process in `folder`, where the overlay lies, with `source` as the learner's file.
+    """Run `tests` in `contained`, a fresh process that is ready for them in `folder`, where the overlay lies.
 
-    `started` is that process where it waits already.
+    `source` is the learner's file, and `learner` the path that it is told under.
     """
     labs = list(dict.fromkeys(test.lab for test in tests))
-    controls = control_tests(len(labs) - 1)
-    controls_file = folder / f"{controls.names[0]}.py"
+    controls = control_tests(len(labs) - 1, [test.id.rpartition("::")[2] for test in tests])
+    controls_file = folder / f"test_{checkpoint.id}_{secrets.token_hex(6)}.py"
     controls_file.write_text(controls.text, encoding="utf-8")
     request = FocusedRequest(
         checkpoint=checkpoint,
@@ -98,9 +98,9 @@ def run_focused(
         controls=controls_file.name,
         order=tuple(_order(labs, tests, controls)),
     )
-    with started or Contained("focused_child", folder=folder) as contained:
+    with contained:
         contained.ask(request, str(learner))
-        return FocusedRun(tuple(tests), controls, listen(group.add(contained), limits, (IMPORT, COLLECT)))
+        return FocusedRun(tuple(tests), controls, listen(contained, limits, (IMPORT, COLLECT)))
 
 
 def _order(labs: Sequence[str], tests: Sequence[FocusedTest], controls: ControlTests) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import os
@@ -17,11 +18,12 @@ from _pytest.assertion import rewrite
 from anyio import pytest_plugin
 
 from course import stand_in
+from course.marking.blocks import Blocks, count
 from course.marking.child import Reporter
 from course.marking.controls import equal_to_anything
 from course.marking.fault import describe
 from course.marking.focused import BACKENDS, FocusedRequest, function_id, parameters
-from course.marking.steps import COLLECT, IMPORT, Fault, Outcome
+from course.marking.steps import COLLECT, CUT_SHORT, IMPORT, Fault, Frame, Outcome
 
 _OPTIONS = (
     "--noconftest",
@@ -52,6 +54,7 @@ class _Plugin:
         self._reporter = reporter
         self._outcome: Outcome = "passed"
         self._fault: Fault | None = None
+        self._blocks = Blocks()
 
     def pytest_configure(self, config: pytest.Config) -> None:
         config.option.tbstyle = "no"  # we describe faults ourselves, and formatting one can fail
@@ -59,10 +62,13 @@ class _Plugin:
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Receive the request; import the learner's file before the tests do, so that its faults are its own."""
-        _rewrite_ahead(session.config)
+        rewritten = _Rewritten(session.config, self._blocks)
+        rewritten.take(*Path.cwd().glob("test_*.py"))
         request = self._reporter.receive()
         self._learner, self._asked = request.learner, request.read(FocusedRequest)
-        session.config.args[:] = [self._asked.test, self._asked.controls]
+        paths = [Path.cwd() / name for name in (self._asked.test, self._asked.controls)]
+        rewritten.take(*paths)
+        session.config.args[:] = map(str, paths)
         self._reporter.begin(IMPORT)
         stand_in.install(self._asked.checkpoint, Path(self._learner), self._asked.source, marking=True)
         try:
@@ -73,13 +79,16 @@ class _Plugin:
         if fault:
             self._reporter.done()
         self._reporter.begin(COLLECT)
+        if not all(path.is_file() for path in paths):
+            self._reporter.stopped("crashed", "It removed the files of the folder that it is marked in.")
 
     def _missing(self, module: ModuleType) -> Fault | None:
         missing = [name for name in self._asked.needs if not hasattr(module, name)]
         return Fault("MissingNames", ", ".join(missing)) if missing else None
 
     def pytest_internalerror(self, excrepr: object) -> None:
-        self._reporter.stopped("error", f"pytest failed: {str(excrepr).splitlines()[-1]}")
+        """The learner's code is loaded by now: something it did or raised is more than pytest can bear."""
+        self._reporter.stopped("crashed", f"It broke the run of the tests: {str(excrepr).splitlines()[-1]}")
 
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo[object]) -> None:
         if isinstance(node, pytest.Collector) and call.excinfo is not None:
@@ -101,6 +110,7 @@ class _Plugin:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._outcome, self._fault = "passed", None
+        self._blocks.open.clear()
         _shuffle_alike()
         self._reporter.begin(_id(item))
         result = yield
@@ -115,6 +125,9 @@ class _Plugin:
         if report.outcome != "passed" and self._outcome == "passed":
             self._outcome = report.outcome
             self._fault = describe(call.excinfo.value, self._learner) if call.excinfo else None
+        elif report.when == "call" and self._blocks.open and self._outcome == "passed":
+            here = Frame(str(item.path), self._blocks.open[0], item.name)
+            self._outcome, self._fault = "failed", Fault(CUT_SHORT, "", frames=(here,))
         return report
 
     def pytest_assertion_pass(self) -> None:
@@ -126,18 +139,33 @@ class _Plugin:
             self._fault = Fault("EqualToAnything", type(rigged).__name__)
 
 
-def _rewrite_ahead(config: pytest.Config) -> None:
-    """Do pytest's rewriting of the test file that lies here already: a tenth of a second that nobody waits for."""
-    rewrite_now = rewrite._rewrite_test
-    ahead: dict[tuple[Path, bytes], Any] = {}
-    for path in Path.cwd().glob("test_*.py"):
-        with contextlib.suppress(SyntaxError):  # told when it is collected
-            ahead[path, path.read_bytes()] = rewrite_now(path, config)
+class _Rewritten:
+    """Test files as pytest rewrites them, from the bytes that they had before the learner's code could touch them.
 
-    def rewrite_test(path: Path, config: pytest.Config) -> Any:
-        return ahead.get((path, path.read_bytes())) or rewrite_now(path, config)
+    Rewriting takes a tenth of a second: done before there is anything to mark, nobody waits for it.
+    """
 
-    rewrite._rewrite_test = rewrite_test
+    def __init__(self, config: pytest.Config, blocks: Blocks) -> None:
+        self._config = config
+        self._files: dict[Path, tuple[bytes, Any]] = {}
+        self._rewrite = rewrite._rewrite_test
+        rewrite_asserts = rewrite.rewrite_asserts
+
+        def rewrite_all(tree: ast.Module, *rest: Any) -> None:
+            rewrite_asserts(tree, *rest)
+            count(tree, ast.Attribute(ast.Name("@pytest_ar", ast.Load()), "blocks", ast.Load()))
+
+        rewrite.rewrite_asserts = rewrite_all
+        rewrite.blocks = blocks  # pyright: ignore[reportAttributeAccessIssue]
+        rewrite._rewrite_test = lambda path, config: self._files[path][1]
+
+    def take(self, *paths: Path) -> None:
+        """Read and rewrite these files, unless that was done with the very bytes they have now."""
+        for path in paths:
+            content = path.read_bytes()
+            if self._files.get(path, (b"",))[0] != content:
+                with contextlib.suppress(SyntaxError):  # told when it is collected
+                    self._files[path] = content, self._rewrite(path, self._config)
 
 
 def _shuffle_alike() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -53,16 +54,22 @@ class Heard(msgspec.Struct, frozen=True):
     stop: Stop | None
 
 
-def listen(contained: Contained, limits: Limits, plan: tuple[str, ...] = ()) -> Heard:
+def listen(
+    contained: Contained, limits: Limits, plan: tuple[str, ...] = (), notify: Callable[[str], object] = str
+) -> Heard:
     """Hear the process out until it is done, ends, passes a limit or says what it cannot have seen.
 
     `plan` is the order of the steps where it is known beforehand; a process may announce the rest of it once.
+    `notify` is called with each step that has ended.
     """
-    return _Listener(contained, limits, plan).hear()
+    return _Listener(contained, limits, plan, notify).hear()
 
 
 class _Listener:
-    def __init__(self, contained: Contained, limits: Limits, plan: tuple[str, ...]) -> None:
+    def __init__(
+        self, contained: Contained, limits: Limits, plan: tuple[str, ...], notify: Callable[[str], object]
+    ) -> None:
+        self._notify = notify
         self._contained = contained
         self._limits = limits
         self._plan = plan
@@ -123,6 +130,7 @@ class _Listener:
                     return f"{step} ended without having begun"
                 self._ran[step] = Ran(record, self._printed_before(record))
                 self._step = None
+                self._notify(step)
         return None
 
     def _printed_before(self, record: Finish) -> str:

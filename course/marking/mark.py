@@ -7,7 +7,7 @@ import hashlib
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from course import __version__
@@ -18,7 +18,7 @@ from course.marking.finding import Finding, Place
 from course.marking.focused import find_tests, run_focused
 from course.marking.focused_findings import focused_findings
 from course.marking.listen import Limits
-from course.marking.notebook import Kernel, NotebookRun, find_cells, run_notebook
+from course.marking.notebook import Enough, Kernel, find_cells, run_notebook, steps_of
 from course.marking.notebook_findings import notebook_findings
 from course.marking.ready import Ready
 from course.marking.verdict import LabVerdict, Marked, Verdict, Versions, overall
@@ -52,7 +52,7 @@ def mark(
     started = time.monotonic()
     learner = agent_py.resolve()
     content = _read(learner, checkpoint) if source is None else source
-    chosen = [checkpoint.find_lab(id) for id in labs] or list(checkpoint.labs)
+    chosen = [checkpoint.find_lab(id) for id in dict.fromkeys(labs)] or list(checkpoint.labs)
     chosen.sort(key=checkpoint.labs.index)
     findings = _unreadable(content, learner, chosen)
     if findings is None:
@@ -72,6 +72,8 @@ def mark(
 
 
 def _read(learner: Path, checkpoint: Checkpoint) -> bytes:
+    if str(learner) != str(learner).encode("utf-8", "replace").decode():
+        raise CourseError(f"{str(learner)!a} has a name that is not UTF-8, and cannot be told. Rename the folder.")
     try:
         return learner.read_bytes()
     except OSError as error:
@@ -108,30 +110,37 @@ def _not_utf8(content: bytes, at: int) -> tuple[str, int]:
 def _run(
     ready: Ready, place: Place, content: bytes, labs: Sequence[Lab], kernel: Kernel, limits: Limits
 ) -> Mapping[str, Pair]:
-    """Lay the workspace, run tests and notebook side by side, and give what each found about each lab."""
+    """Lay the workspace, run tests and notebook side by side, and give what each found about each lab.
+
+    Cells are looked at for labs whose tests pass, and the notebook is run as far as these need it: a cell of a lab
+    that is not written may well wait for ever.
+    """
     ids = [lab.id for lab in labs]
     tests = find_tests(place.checkpoint, labs)
-    cells = find_cells(place.checkpoint, ids) if ready.notebook else ()
+    steps = steps_of(find_cells(place.checkpoint, ids) if ready.notebook else ())
     ready.lay(place.checkpoint, content)
-    ours = (place.checkpoint, content, place.learner, ready.folder, limits, ready.group)
+    ours, enough = (place.checkpoint, content, place.learner), Enough()
     with ThreadPoolExecutor(2) as pool:
         try:
-            focused = pool.submit(run_focused, tests, *ours, ready.focused)
-            in_notebook = pool.submit(run_notebook, cells, kernel, *ours, ready.notebook) if cells else None
+            focused = pool.submit(run_focused, tests, *ours, ready.for_tests, limits, ready.focused)
+            in_notebook = (
+                pool.submit(run_notebook, steps, kernel, *ours, limits, ready.notebook, enough)
+                if ready.notebook and steps.cells
+                else None
+            )
             by_tests = focused_findings(place, focused.result(), ids)
-            if not focused.result().came_to_tests:
-                ready.give_up()  # the notebook could only meet the same fault again, and later
-                in_notebook = None
-            by_cells = _by_cells(place, in_notebook, ids)
+            passed = [id for id in ids if by_tests[id].word == "green"]
+            last = steps.last(passed)
+            enough.after(last)
+            by_cells = (
+                notebook_findings(place, in_notebook.result().up_to(last), passed) if in_notebook and last else {}
+            )
         finally:
             ready.give_up()
-    return {id: (_cleaned(by_tests[id], ready.folder), _cleaned(by_cells[id], ready.folder)) for id in ids}
-
-
-def _by_cells(place: Place, run: Future[NotebookRun] | None, ids: Sequence[str]) -> Mapping[str, Finding]:
-    if run is None:
-        return dict.fromkeys(ids, _NO_CELLS)
-    return notebook_findings(place, run.result(), ids)
+    return {
+        id: (_cleaned(by_tests[id], ready.for_tests), _cleaned(by_cells.get(id, _NO_CELLS), ready.for_cells))
+        for id in ids
+    }
 
 
 def _cleaned(finding: Finding, folder: Path) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,9 +13,10 @@ import msgspec
 
 from course.catalog import Checkpoint
 from course.errors import CannotMarkError
-from course.marking.contained import Contained, Group
+from course.marking.contained import Contained
 from course.marking.controls import ControlCells, control_cells
 from course.marking.listen import Heard, Limits, Ran, listen
+from course.marking.steps import IMPORT
 
 Kernel = Literal["quick", "real"]
 
@@ -51,13 +53,76 @@ class NotebookRequest(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class NotebookRun(msgspec.Struct, frozen=True):
-    """The cells that were to run, and what was heard of them. `control_ids` are pairs: one prints, one raises."""
+class Enough:
+    """Ends a notebook's process as soon as what it could still tell decides nothing.
+
+    One thread listens and says which step has ended; another says, once it knows, which is the last that matters.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ran: set[str] = set()
+        self._last: str | None = ""
+        self._contained: Contained | None = None
+
+    def ends(self, contained: Contained) -> None:
+        """This is the process to end."""
+        with self._lock:
+            self._contained = contained
+            self._look()
+
+    def ran(self, step: str) -> None:
+        with self._lock:
+            self._ran.add(step)
+            self._look()
+
+    def after(self, step: str | None) -> None:
+        """Nothing after this step matters; with None nothing at all."""
+        with self._lock:
+            self._last = step
+            self._look()
+
+    def _look(self) -> None:
+        if self._contained is not None and (self._last is None or self._last in self._ran):
+            self._contained.give_up()
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """What runs, in order: the import of the learner's file, then the cells, with two controls after each lab's last.
+
+    `all` holds ids and sources. `controls` has a pair of ids for each lab that has cells: one prints, one raises.
+    """
 
     cells: tuple[Cell, ...]
-    controls: ControlCells
-    control_ids: tuple[tuple[str, str], ...]
+    control: ControlCells
+    all: tuple[tuple[str, str], ...]
+    controls: dict[str, tuple[str, str]]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(id for id, _ in self.all)
+
+    def last(self, labs: Sequence[str]) -> str | None:
+        """The id of the last step that says something about one of `labs`; None when none does."""
+        ids = [self.controls[lab][-1] for lab in labs if lab in self.controls]
+        return max(ids, key=self.ids.index, default=None)
+
+
+class NotebookRun(msgspec.Struct, frozen=True):
+    """The steps that were to run, and what was heard of them."""
+
+    steps: Steps
     heard: Heard
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        return self.steps.cells
+
+    def up_to(self, step: str) -> NotebookRun:
+        """The same run, as if that had been its last step: what was heard later may differ from run to run."""
+        ids = self.steps.ids[: self.steps.ids.index(step) + 1]
+        ran = {id: ran for id, ran in self.heard.ran.items() if id in ids}
+        return NotebookRun(self.steps, Heard(ids, ran, None if len(ran) == len(ids) else self.heard.stop))
 
     def of(self, lab: str) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.lab == lab)
@@ -147,43 +212,35 @@ def _whole(output: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def steps_of(cells: Sequence[Cell]) -> Steps:
+    """The steps of a marking that runs these cells. What the file prints at its first import is no lab's output."""
+    control = control_cells()
+    last_of_lab = {cell.lab: cell.number for cell in cells if cell.lab}
+    every = [(IMPORT, "import agent; del agent")]
+    controls: dict[str, tuple[str, str]] = {}
+    for cell in cells:
+        every.append((cell.id, cell.source))
+        if cell.lab and last_of_lab[cell.lab] == cell.number:
+            pair = controls[cell.lab] = (secrets.token_hex(6), secrets.token_hex(6))
+            every += zip(pair, (control.prints, control.raises), strict=True)
+    return Steps(tuple(cells), control, tuple(every), controls)
+
+
 def run_notebook(
-    cells: Sequence[Cell],
+    steps: Steps,
     kernel: Kernel,
     checkpoint: Checkpoint,
     source: bytes,
     learner: Path,
-    folder: Path,
     limits: Limits,
-    group: Group,
-    started: Contained | None = None,
+    contained: Contained,
+    enough: Enough,
 ) -> NotebookRun:
-    """Run the cells, in order, in a fresh process in `folder`, with two control cells after each lab's last cell.
-
-    `started` is that process where it waits already, ready for this kernel's role.
-    """
-    controls = control_cells()
-    steps, pairs = _with_controls(cells, controls)
-    request = NotebookRequest(checkpoint, source, steps, limits.step)
+    """Run the steps in `contained`, a fresh process that is ready for this kernel's role, until it is `enough`."""
+    request = NotebookRequest(checkpoint, source, steps.all, limits.step)
     if kernel == "real":  # that process has the limit too, and stops the kernel itself; ours is the backstop
         limits = Limits(limits.start, limits.step + 5, limits.total)
-    with started or Contained(role(kernel), folder=folder) as contained:
+    with contained:
+        enough.ends(contained)
         contained.ask(request, str(learner))
-        heard = listen(group.add(contained), limits, tuple(id for id, _ in steps))
-    return NotebookRun(tuple(cells), controls, pairs, heard)
-
-
-def _with_controls(
-    cells: Sequence[Cell], controls: ControlCells
-) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Ids and sources of all cells to run, and the pairs of control ids among them."""
-    last_of_lab = {cell.lab: cell.number for cell in cells if cell.lab}
-    steps: list[tuple[str, str]] = []
-    pairs: list[tuple[str, str]] = []
-    for cell in cells:
-        steps.append((cell.id, cell.source))
-        if cell.lab and last_of_lab[cell.lab] == cell.number:
-            pair = (secrets.token_hex(6), secrets.token_hex(6))
-            pairs.append(pair)
-            steps += zip(pair, (controls.prints, controls.raises), strict=True)
-    return tuple(steps), tuple(pairs)
+        return NotebookRun(steps, listen(contained, limits, steps.ids, enough.ran))

@@ -8,11 +8,12 @@ from course.marking import message
 from course.marking.comparison import Difference, compare
 from course.marking.finding import RIGGED, Finding, Place, from_fault, from_stop
 from course.marking.notebook import Cell, NotebookRun
+from course.marking.steps import IMPORT
 
 
 def notebook_findings(place: Place, run: NotebookRun, labs: Sequence[str]) -> Mapping[str, Finding]:
     """A finding for each of `labs`. A lab without cells of its own is green: its tests alone decide."""
-    everywhere = _about_all(run)
+    everywhere = _about_all(run) or _about_import(place, run)
     if everywhere is not None:
         return {lab: everywhere if run.of(lab) else Finding("green") for lab in labs}
     return {lab: _about_lab(place, run, lab) for lab in labs}
@@ -29,20 +30,26 @@ def _about_all(run: NotebookRun) -> Finding | None:
     return None
 
 
+def _about_import(place: Place, run: NotebookRun) -> Finding | None:
+    """A finding for when the notebook stopped before its first cell, and the tests did not: so nothing is sure."""
+    stop = run.heard.stop
+    return from_stop(place, "agent.py to be imported in the notebook", stop) if stop and stop.step == IMPORT else None
+
+
 def _a_control_passed(run: NotebookRun) -> bool:
     """True when a cell that raises ran through, when wrong output was taken for right, or when output is replayed.
 
     Replayed: some lab's cell shows what is stored, and yet a cell that prints a fresh number does not.
     """
-    for prints, raises in run.control_ids:
+    for prints, raises in run.steps.controls.values():
         printed, raised = run.heard.ran.get(prints), run.heard.ran.get(raises)
         if raised is not None and raised.passed:
             return True
         if printed is None:
             continue
-        if _shows(printed.finish.outputs, run.controls.says):
+        if _shows(printed.finish.outputs, run.steps.control.says):
             continue
-        if _shows(printed.finish.outputs, run.controls.denies):
+        if _shows(printed.finish.outputs, run.steps.control.denies):
             return True
         if any(_passed(run, cell) for cell in run.cells if cell.lab):
             return True

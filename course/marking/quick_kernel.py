@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextvars
+import importlib
 import io
 import os
 import sys
@@ -47,6 +48,7 @@ def run(reporter: Reporter) -> None:
     sys.path.insert(0, "")
     outputs = Outputs(lambda: reporter.stopped("crashed", FLOOD))
     shell = new_shell(outputs)
+    importlib.import_module("course.notebook.extension")  # it needs more than a marked file may import
     request = reporter.receive()
     asked = request.read(NotebookRequest)
     stand_in.install(asked.checkpoint, Path(request.learner), asked.source, marking=True)

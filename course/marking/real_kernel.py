@@ -21,7 +21,7 @@ import msgspec
 from course.catalog import PACKAGE
 from course.marking.child import Reporter
 from course.marking.contained import FLOOD, OUTPUT_LIMIT, dumped_frames
-from course.marking.kernel_side import STACK_FILE
+from course.marking.kernel_side import LAST_FAULT, STACK_FILE
 from course.marking.notebook import NotebookRequest
 from course.marking.slow_grammar import without_slow_grammar
 from course.marking.steps import END_OF_DUMP, Fault, Frame
@@ -36,7 +36,7 @@ with without_slow_grammar():
     from nbclient.exceptions import DeadKernelError
 
 _PREPARE = "from course.marking.kernel_side import prepare; prepare({checkpoint!r}, {learner!r})"
-_DESCRIBE = "__import__('course.marking.kernel_side', fromlist=['_']).last_fault({learner!r})"
+_DESCRIBE = f"get_ipython().{LAST_FAULT}({{learner!r}})"
 
 
 def run(reporter: Reporter) -> None:

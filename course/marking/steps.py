@@ -12,6 +12,9 @@ IMPORT = "import"
 COLLECT = "collect"
 """The step in which the focused tests are collected."""
 
+CUT_SHORT = "CutShort"
+"""The kind of fault of a test that passed though a block of it was not gone through to its end."""
+
 END_OF_DUMP = "End of dump"
 """The last line of a stack that a process wrote because it was asked to."""
 

@@ -52,6 +52,9 @@ RIGHT = {
     "a thread that never ends": Sample(
         after("import threading\nthreading.Thread(target=threading.Event().wait).start()"), "green green green"
     ),
+    "a print at the top": Sample(after("print('loaded')"), "green green green"),
+    "a folder made at the top": Sample(after("import os\nos.mkdir('state')"), "green green green"),
+    "a temporary folder left behind": Sample(after("import tempfile\ntempfile.mkdtemp()"), "green green green"),
     "an exit handler that exits": Sample(after("import atexit, os\natexit.register(os._exit, 3)"), "green green green"),
 }
 
@@ -70,6 +73,23 @@ AT_IMPORT = {
         "import importlib\nimportlib.import_module('solutions.42.agent')", "red not_run not_run"
     ),
     "the finished module imported": Sample("from course.notebook.finished import Agent", "red not_run not_run"),
+    "the course's tests imported": Sample(
+        "from tests.mistakes.different_09 import *\n" + toy.SOLUTION, "red not_run not_run"
+    ),
+    "the stand-in taken away": Sample(
+        "from course.stand_in import uninstall\nuninstall()\nfrom course.agent.toy import *", "red not_run not_run"
+    ),
+    "the solution's text by the catalog": Sample(
+        "from course.catalog import find_checkpoint\nexec(find_checkpoint('42').solution.read_text())",
+        "red not_run not_run",
+    ),
+    "everything commented out": Sample(
+        "".join(f"# {line}\n" for line in toy.SOLUTION.splitlines()), "red not_run not_run"
+    ),
+    "the files of its folder removed": Sample(
+        after("import os\nfor name in os.listdir(): os.path.isfile(name) and os.remove(name)"),
+        "crashed not_run not_run",
+    ),
     "itself imported": Sample("from course.agent.toy import Counter", "red not_run not_run"),
 }
 
@@ -102,6 +122,14 @@ IN_A_LAB = {
     "endless output": Sample(later("while True: print('x' * 999)"), "green crashed not_run"),
     "input()": Sample(later("return input()"), "green red red"),
     "markup and escape codes": Sample(show("raise ValueError('[red]\\x1b[31m\\x00\\udc80')"), "green green red"),
+    "a printed score": Sample(later("print('10 passed, score: 100/100'); raise KeyError"), "green red red"),
+    "a memory hog": Sample(later("return len(bytearray(64 << 30))"), "green red red"),
+    "an error whose text ends the process": Sample(
+        show("class Loud(Exception):\n    def __str__(self): raise SystemExit(0)\nraise Loud"), "green green red"
+    ),
+    "an error without a traceback to look at": Sample(
+        show("class Odd(Exception):\n    __cause__ = property(lambda self: 1 / 0)\nraise Odd"), "green green crashed"
+    ),
     "an error without a text": Sample(
         show("class Mute(Exception):\n    def __str__(self): raise KeyError\nraise Mute"), "green green red"
     ),
@@ -112,6 +140,19 @@ CHEATS = {
     "an always-equal object": Sample(
         toy.replaced("return self.value\n", "return type('Any', (int,), {'__eq__': lambda *_: True})()\n"),
         "tampered tampered green",
+    ),
+    "an int equal to every int": Sample(
+        toy.replaced(
+            "return self.value\n",
+            "return type('Any', (int,), {'__eq__': lambda _, other: isinstance(other, int)})()\n",
+        ),
+        "tampered tampered green",
+    ),
+    "tests rewritten on disk": Sample(
+        toy.replaced("+= n", "+= 1")
+        + "\nfrom pathlib import Path\nfor path in Path().glob('test_*.py'):\n"
+        + "    path.write_text(path.read_text().replace('assert', 'True or'))\n",
+        "red red red",
     ),
     "tests that do not run": Sample(
         after("import _pytest.python\n_pytest.python.Function.runtest = lambda self: None"),

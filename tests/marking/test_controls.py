@@ -55,6 +55,26 @@ def test_controls_differ_every_time() -> None:
     assert not {*control_tests(0).names} & {*control_tests(0).names}
 
 
+def test_controls_are_named_like_the_tests_beside_them() -> None:
+    beside = ["test_a_lock_is_held_once", "test_who_waits_is_served_in_order", "test_two_may_wait"]
+    words = {word for name in beside for word in name.split("_")}
+    names = control_tests(3, beside).names
+    assert len(set(names)) == 9
+    assert not {*names} & {*beside}
+    assert {word for name in names for word in name.split("_")} <= words
+
+
+class Typed(int):
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int)
+
+    __hash__ = int.__hash__
+
+
+def test_an_int_equal_to_every_int_is_found() -> None:
+    assert isinstance(equal_to_anything([[Typed(1)]]), Typed)
+
+
 def test_the_printing_control_says_what_it_says_and_not_what_it_denies(capsys: pytest.CaptureFixture[str]) -> None:
     controls = control_cells()
     exec(controls.prints)

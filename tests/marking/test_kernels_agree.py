@@ -9,10 +9,10 @@ import toy
 from corpus import CHEATS, IN_A_LAB, RIGHT, Sample, after
 
 from course.catalog import Checkpoint
-from course.marking.contained import Group
+from course.marking.contained import Contained
 from course.marking.finding import Place
 from course.marking.listen import Limits
-from course.marking.notebook import Kernel, find_cells, run_notebook
+from course.marking.notebook import Enough, Kernel, find_cells, role, run_notebook, steps_of
 from course.marking.notebook_findings import notebook_findings
 from course.workspace import workspace
 
@@ -74,14 +74,14 @@ def _found(checkpoint: Checkpoint, sample: Sample, folder: Path, kernel: Kernel)
     labs = [lab.id for lab in checkpoint.labs]
     workspace(checkpoint, sample.content, folder)
     run = run_notebook(
-        find_cells(checkpoint, labs),
+        steps_of(find_cells(checkpoint, labs)),
         kernel,
         checkpoint,
         sample.content,
         folder / "agent.py",
-        folder,
         Limits(step=2) if "timed_out" in sample.words else Limits(),
-        Group(),
+        Contained(role(kernel), folder=folder),
+        Enough(),
     )
     found = notebook_findings(Place(checkpoint, folder / "agent.py"), run, labs)
     return [(found[lab].word, found[lab].passed) for lab in labs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -93,7 +94,7 @@ def test_the_notebook_can_be_run_in_a_real_kernel(marked: Marker) -> None:
 
 
 def test_a_shell_that_is_taken_apart_is_never_green(marked: Marker) -> None:
-    assert words(marked(in_kernel("shell.run_cell = shell.run_cell_async = None"))) == "crashed not_run not_run"
+    assert words(marked(in_kernel("shell.run_cell = shell.run_cell_async = None"))) == "not_run not_run not_run"
 
 
 def test_the_verdict_names_the_file_and_the_bytes_that_ran(marked: Marker, tmp_path: Path) -> None:
@@ -130,6 +131,18 @@ def test_a_lab_is_marked_without_what_comes_after_it(marked: Marker) -> None:
     verdict = marked(toy.stub("42.2"), labs=("42.1",))
     assert verdict.is_green
     assert words(verdict) == "green"
+
+
+def test_a_lab_named_twice_is_marked_once(marked: Marker) -> None:
+    assert [(lab.lab, lab.tests) for lab in marked(toy.SOLUTION, labs=("42.1", "42.1")).labs] == [("42.1", 2)]
+
+
+def test_cells_of_a_lab_that_is_not_written_are_not_waited_for(marked: Marker) -> None:
+    waits = in_kernel("async def wait(self, n): await anyio.Event().wait()\nCounter.add_later = wait")
+    source = waits.replace("await anyio.sleep(0)\n", 'raise NotImplementedError("Lab 42.2: write this")\n')
+    verdict = marked(source, labs=("42.1", "42.2"), limits=Limits(step=600))
+    assert words(verdict) == "green not_attempted"
+    assert verdict.seconds < 60
 
 
 def test_an_optional_lab_counts_only_when_it_is_asked_for(marked: Marker) -> None:
@@ -320,6 +333,11 @@ class TestCells:
         assert "to raise.\nCame: it ran through" in (lab.message or "")
         assert self._mark(tmp_path, ("print(1)", ("lab-42.1",), "1\n"), kernel=kernel).is_green
 
+    @pytest.mark.parametrize("kernel", ["quick", "real"])
+    def test_a_magic_that_is_none_is_not_green(self, tmp_path: Path, kernel: Kernel) -> None:
+        cell = ("print(1)\n%no_such_magic", ("lab-42.1",), "1\n")
+        assert self._mark(tmp_path, cell, kernel=kernel).labs[0].verdict == "red"
+
     @pytest.mark.parametrize("marker", ["# NBVAL_SKIP", "# NBVAL_IGNORE_OUTPUT", "# NBVAL_RAISES_EXCEPTION"])
     def test_nbvals_markers_have_no_effect(self, tmp_path: Path, marker: str) -> None:
         lab = self._mark(tmp_path, (f"{marker}\nprint(2)", ("lab-42.1",), "1\n")).labs[0]
@@ -329,6 +347,32 @@ class TestCells:
 def test_a_file_that_is_not_there_is_wrong_usage(checkpoint: Checkpoint, tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="course practice 42"):
         mark(checkpoint, tmp_path / "agent.py")
+
+
+def test_a_folder_that_cannot_be_told_is_wrong_usage(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9"))
+    folder.mkdir()
+    (folder / "agent.py").write_text(toy.SOLUTION)
+    with pytest.raises(CourseError, match=r"caf\\udce9.*not UTF-8.*Rename"):
+        mark(checkpoint, folder / "agent.py")
+
+
+def test_nothing_goes_over_from_one_marking_to_the_next(marked: Marker) -> None:
+    look = "import builtins\nassert not hasattr(builtins, 'seen')\nbuiltins.seen = True"
+    assert marked(after(look)).is_green
+    assert marked(after(look)).is_green
+
+
+@pytest.mark.parametrize("kernel", ["quick", "real"])
+def test_a_kernel_that_dies_is_noticed_long_before_its_time_is_up(marked: Marker, kernel: Kernel) -> None:
+    dies = show('if "pytest" in __import__("sys").modules: return "<0>"\n__import__("os")._exit(0)')
+    verdict = marked(dies, kernel=kernel, limits=Limits(step=600))
+    assert words(verdict) == "green green crashed"
+    assert verdict.seconds < 60
+
+
+def test_a_folder_that_the_file_has_shut_is_removed_too(marked: Marker) -> None:
+    assert marked(after("import os\nos.makedirs('shut/inside')\nos.chmod('shut', 0)")).is_green
 
 
 def test_an_unknown_lab_is_wrong_usage(marked: Marker) -> None:
@@ -352,6 +396,16 @@ def test_whatever_the_file_started_is_ended(marked: Marker, tmp_path: Path, code
     name = tmp_path.name
     waiter = f"import subprocess, sys, os\nwait = [sys.executable, '-c', 'import signal; signal.pause()', {name!r}]\n"
     assert marked(after(waiter + code), kernel=kernel).is_green
+    assert [found for found in psutil.process_iter() if _runs(found, name)] == []
+
+
+@pytest.mark.parametrize("kernel", ["quick", "real"])
+def test_what_the_file_started_is_ended_even_when_it_crashed(marked: Marker, tmp_path: Path, kernel: Kernel) -> None:
+    name = tmp_path.name
+    waiter = f"import subprocess, sys, os\nwait = [sys.executable, '-c', 'import signal; signal.pause()', {name!r}]\n"
+    crash = waiter + "subprocess.Popen(wait, start_new_session=True, env={})"
+    source = show(f"{crash}\nos._exit(0)")
+    assert words(marked(source, kernel=kernel)) == "green green crashed"
     assert [found for found in psutil.process_iter() if _runs(found, name)] == []
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
+import pytest
 import toy
 
-from course.marking.controls import control_cells
-from course.marking.notebook import Cell, _with_controls, count_cells, find_cells
+from course.marking.contained import Contained
+from course.marking.notebook import Cell, Enough, count_cells, find_cells, steps_of
 
 
 def numbers(cells: tuple[Cell, ...]) -> list[int]:
@@ -36,5 +38,35 @@ def test_cells_are_counted_for_each_lab(tmp_path: Path) -> None:
 
 def test_control_cells_follow_the_last_cell_of_each_lab(tmp_path: Path) -> None:
     cells = find_cells(toy.lay(tmp_path), ["42.1", "42.2", "42.3"])
-    steps, pairs = _with_controls(cells, control_cells())
-    assert [id for id, _ in steps] == ["cell 1", "cell 3", *pairs[0], "cell 4", *pairs[1], "cell 5", *pairs[2]]
+    steps = steps_of(cells)
+    one, two, three = steps.controls.values()
+    assert steps.ids == ("import", "cell 1", "cell 3", *one, "cell 4", *two, "cell 5", *three)
+    assert (steps.last(["42.2", "42.1"]), steps.last([])) == (two[1], None)
+
+
+class Ended(Contained):
+    """Remembers that it was given up."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+
+    def give_up(self) -> None:
+        self.is_over = True
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(["ends", "ran", "after"])])
+def test_a_notebook_is_ended_after_the_last_step_that_matters_whatever_is_known_first(order: tuple[str, ...]) -> None:
+    enough, contained = Enough(), Ended()
+    say = {"ends": lambda: enough.ends(contained), "ran": lambda: enough.ran("b"), "after": lambda: enough.after("b")}
+    enough.ran("a")
+    for each in order:
+        assert not contained.is_over
+        say[each]()
+    assert contained.is_over
+
+
+def test_a_notebook_that_decides_nothing_is_ended_at_once() -> None:
+    enough, contained = Enough(), Ended()
+    enough.ends(contained)
+    enough.after(None)
+    assert contained.is_over
