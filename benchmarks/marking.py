@@ -30,6 +30,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from course.catalog import PACKAGE, Checkpoint, checkpoints
+from course.marking.notebook import NEVER_MARKED
 from course.workspace import workspace
 
 COURSE = (sys.executable, "-m", "course")
@@ -40,14 +41,10 @@ PAUSE = 1.5
 """Seconds between two saves: a learner reads the verdict, and the next marking's processes get ready."""
 
 
-LEFT_OUT = {"demo", "skip-execution"}
-"""Tags of cells that marking does not run, or not as they stand."""
-
-
 def marked_cells(notebook: Path) -> bytes:
     """The notebook with no other cells than those that marking runs."""
     content = json.loads(notebook.read_bytes())
-    content["cells"] = [cell for cell in content["cells"] if not LEFT_OUT & set(cell["metadata"].get("tags", []))]
+    content["cells"] = [cell for cell in content["cells"] if not NEVER_MARKED & set(cell["metadata"].get("tags", []))]
     return json.dumps(content).encode()
 
 

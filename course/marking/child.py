@@ -79,6 +79,11 @@ class Reporter:
         gc.enable()  # it was off from the first line on: imports make much that stays, and nothing to collect
         return request
 
+    @property
+    def has_begun(self) -> bool:
+        """True once something was told, and the learner's code may have run."""
+        return self._count > 0
+
     def plan(self, steps: tuple[str, ...]) -> None:
         self._write(Plan(*self._next(), steps))
 
@@ -140,7 +145,10 @@ def main(fd: int, role: str) -> None:
     reporter = Reporter(fd)
     try:
         importlib.import_module(f"course.marking.{role}").run(reporter)
-    except Exception:
+    except Exception as error:
+        if reporter.has_begun:  # since then the learner's code is in here with us
+            traceback.print_exc()
+            reporter.stopped("crashed", f"It broke the process that it was marked in ({type(error).__name__}).")
         reporter.stopped("error", f"The marking process failed:\n{traceback.format_exc()}")
     except BaseException:  # an exit that the learner's code caused: no atexit function, no waiting for threads
         traceback.print_exc()

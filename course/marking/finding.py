@@ -48,8 +48,10 @@ class Place(msgspec.Struct, frozen=True):
         return None
 
 
-def from_fault(place: Place, lab: str, expected: str, fault: Fault | None, printed: str = "") -> Finding:
-    """The finding for a test or cell of `lab` that was to do `expected` and did not pass."""
+def from_fault(
+    place: Place, lab: str, expected: str, fault: Fault | None, printed: str = "", rule: str = ""
+) -> Finding:
+    """The finding for a test or cell of `lab` that was to do `expected`, because of `rule`, and did not pass."""
     if fault is None:
         return Finding("red", 0, f"Expected: {expected}.\nCame: it was skipped, and only what ran and passed counts.")
     where = place.of(fault.mine or fault.frames)
@@ -63,7 +65,7 @@ def from_fault(place: Place, lab: str, expected: str, fault: Fault | None, print
     stub = missing_lab(place.checkpoint, fault)
     if stub is not None:
         return _not_written(place, lab, stub, where)
-    return Finding("red", 0, message.for_fault(expected, fault, printed), where)
+    return Finding("red", 0, message.for_fault(expected, fault, printed, rule), where)
 
 
 def _not_written(place: Place, lab: str, stub: tuple[str, str], where: str | None) -> Finding:

@@ -20,12 +20,16 @@ BACKENDS = ("asyncio", "trio")
 
 
 class FocusedTest(msgspec.Struct, frozen=True):
-    """One test function of the pristine file: its id in pytest's form, its lab, and the backends it runs on."""
+    """One test function of the pristine file: its id in pytest's form, its lab, and the backends it runs on.
+
+    `rule` is its docstring: the rule it stands for, "" where it has none.
+    """
 
     id: str
     lab: str
     line: int
     backends: tuple[str, ...] = ()
+    rule: str = ""
 
     @property
     def claim(self) -> str:
@@ -168,7 +172,8 @@ def _tests_in(
             marked = _lab_mark(node) or lab
             if marked is not None:
                 on = backends if isinstance(node, ast.AsyncFunctionDef) else ()
-                yield FocusedTest(prefix + node.name, marked, node.lineno, on)
+                rule = " ".join((ast.get_docstring(node) or "").split())
+                yield FocusedTest(prefix + node.name, marked, node.lineno, on, rule)
 
 
 def _lab_mark(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:

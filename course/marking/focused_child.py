@@ -24,6 +24,7 @@ from course.marking.controls import equal_to_anything
 from course.marking.fault import describe
 from course.marking.focused import BACKENDS, FocusedRequest, function_id, parameters
 from course.marking.steps import COLLECT, CUT_SHORT, IMPORT, Fault, Frame, Outcome
+from course.marking.values import apart
 
 _OPTIONS = (
     "--noconftest",
@@ -129,6 +130,13 @@ class _Plugin:
             here = Frame(str(item.path), self._blocks.open[0], item.name)
             self._outcome, self._fault = "failed", Fault(CUT_SHORT, "", frames=(here,))
         return report
+
+    def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
+        """The explanation of `assert came == expected`, as the tests are written; None leaves it to pytest."""
+        try:
+            return apart(left, right) if op == "==" else None
+        except BaseException:
+            return None
 
     def pytest_assertion_pass(self) -> None:
         """After an assert that held: the values it compared must not be equal to just anything."""

@@ -120,7 +120,7 @@ def _about_test(place: Place, run: FocusedRun, test: FocusedTest) -> Finding:
         if ran is None:
             return _unrun(place, run, id, expected)
         if not ran.passed:
-            return from_fault(place, test.lab, expected, ran.fault, ran.printed)
+            return from_fault(place, test.lab, expected, ran.fault, ran.printed, test.rule)
     return Finding("not_run", 0, f"Expected: {test.claim}.\nCame: this test did not run, so it cannot count.")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course.marking.steps import Fault, Frame
+from course.marking.values import CAME
 
 MAX_LINES = 12
 MAX_WIDTH = 160
@@ -17,6 +18,9 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _WHERE_FUNCTION = re.compile(r"\n *\+ +where .*<(?:function|bound method) .*")
 """pytest's line that says which function gave a value: an address, where the assert shows the call already."""
 
+_OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+) object at 0x\w+>")
+_NONE = "One of your functions gave None: a `return` may be missing, on one of its ways at least."
+
 _DID_NOT_RAISE = re.compile(r"DID NOT RAISE <class '(?:[\w.]*\.)?(\w+)'>")
 
 
@@ -26,12 +30,15 @@ def clean(text: str, folder: Path) -> str:
     return _ADDRESS.sub("0x…", text.replace(f"{folder}/", "").replace(str(folder), "."))
 
 
-def for_fault(expected: str, fault: Fault, printed: str = "") -> str:
-    """The message for a test or cell that was to do `expected` and failed with `fault`."""
+def for_fault(expected: str, fault: Fault, printed: str = "", rule: str = "") -> str:
+    """The message for a test or cell that was to do `expected` and failed with `fault`.
+
+    `rule` is why it matters where the fault itself does not say so.
+    """
     came, why = came_and_why(fault)
     parts = [f"Expected: {expected}.", _block("Came", came)]
-    if why:
-        parts.append(_block("Why", why))
+    if why or rule:
+        parts.append(_block("Why", why or rule))
     if len(fault.mine) > 1:
         parts.append("Called: " + " → ".join(_called(fault.mine)))
     if printed.strip():
@@ -49,16 +56,22 @@ def came_and_why(fault: Fault) -> tuple[str, str]:
     """What came, and the reason that the test's author wrote beside the assert, "" if none."""
     if fault.kind == "AssertionError":
         why, asserted, came = f"\n{fault.text}".partition("\nassert ")
-        return (
-            (f"assert {_WHERE_FUNCTION.sub('', came)}", why.strip())
-            if asserted
-            else (fault.text or "an assert without a text failed", "")
-        )
+        if not asserted:
+            return fault.text or "an assert without a text failed", ""
+        return _asserted(came), why.strip()
     if missing := _DID_NOT_RAISE.search(fault.text):
         return f"no {missing[1]} was raised", ""
     if fault.kind == "TimeoutError":
         return "something it waits for never happened (TimeoutError)", fault.text
-    return f"{fault.kind}: {fault.text}" if fault.text else fault.kind, ""
+    came = f"{fault.kind}: {fault.text}" if fault.text else fault.kind
+    return (f"{came}\n{_NONE}" if "'NoneType' object" in fault.text and not fault.mine else came), ""
+
+
+def _asserted(came: str) -> str:
+    """What pytest says of an assert that failed, and what we say of two values that are not equal."""
+    if came.startswith(CAME):
+        return came.removeprefix(CAME)
+    return "assert " + _OBJECT.sub(r"\1(…)", _WHERE_FUNCTION.sub("", came))
 
 
 def difference(cell: str, kind: str, stored: str, came: str) -> str:

@@ -18,6 +18,9 @@ from course.marking.controls import ControlCells, control_cells
 from course.marking.listen import Heard, Limits, Ran, listen
 from course.marking.steps import IMPORT
 
+NEVER_MARKED = {"demo", "skip-execution"}
+"""Tags of cells that marking leaves out: they show our own agent, or mark."""
+
 Kernel = Literal["quick", "real"]
 
 
@@ -151,9 +154,9 @@ class NotebookRun(msgspec.Struct, frozen=True):
 def find_cells(checkpoint: Checkpoint, labs: Sequence[str]) -> tuple[Cell, ...]:
     """The code cells of the pristine notebook that are run when `labs` are marked.
 
-    Those tagged `demo` and those of other labs are left out, and so is what stands behind the last cell that counts:
-    it could decide nothing. Empty when no cell counts for `labs`. Raises CannotMarkError when the notebook counts for
-    no lab at all, or a cell that counts has no stored output to compare with.
+    Those that are NEVER_MARKED and those of other labs are left out, and so is what stands behind the last cell that
+    counts: it could decide nothing. Empty when no cell counts for `labs`. Raises CannotMarkError when the notebook
+    counts for no lab at all, or a cell that counts has no stored output to compare with.
     """
     every = tuple(_read_cells(checkpoint.notebook))
     if not any(cell.lab for cell in every):
@@ -184,7 +187,7 @@ def _read_cells(notebook: Path) -> Iterator[Cell]:
         for number, cell in enumerate(codes, 1):
             tags = cell["metadata"].get("tags", [])
             labs = [tag.removeprefix("lab-") for tag in tags if tag.startswith("lab-")]
-            if "demo" not in tags:
+            if not NEVER_MARKED & set(tags):
                 yield Cell(
                     number=number,
                     source=_joined(cell["source"]),

@@ -162,6 +162,7 @@ async def comes(event: anyio.Event) -> bool:
 
 @pytest.mark.lab("9.1")
 def test_the_events_of_a_run_take_the_state_from_idle_to_running_and_back() -> None:
+    """Each event gives a new state: `msgspec.structs.replace(state, name=value)` makes a changed copy."""
     history = Transcript([UserMessage("Hi"), AssistantMessage((Text("Hello."),))])
     asked = history.append(UserMessage("1 + 2, and 3 + 4?"))
     calls = AssistantMessage((ToolCall("c1", "add"), ToolCall("c2", "add")), "tool_use")
@@ -208,6 +209,7 @@ def test_the_events_of_a_run_take_the_state_from_idle_to_running_and_back() -> N
 
 @pytest.mark.lab("9.1")
 def test_a_late_event_of_run_1_changes_nothing_once_run_2_is_active() -> None:
+    """Any event but run_start gives back the very state it was given, unless it belongs to the active run."""
     old = Transcript([UserMessage("Run 1")])
     state = reduce_agent_state(AgentState(), RunStartEvent("run-2", 0, Transcript([UserMessage("Run 2")])))
     state = reduce_agent_state(state, TextDeltaEvent("run-2", 1, "Answer 2"))
@@ -232,6 +234,7 @@ def test_a_late_event_of_run_1_changes_nothing_once_run_2_is_active() -> None:
 
 @pytest.mark.lab("9.2")
 async def test_two_runs_share_one_transcript_and_a_second_owner_is_refused_at_once() -> None:
+    """While a run is active `prompt()` raises AgentBusyError at once; a run that has settled owns nothing."""
     first = Held(call("c1", "add", a=1, b=2))
     model = ScriptedModel([first, say("Three."), call("c2", "add", a=3, b=4), breaks])
     async with in_time(), Agent(model=model, tools=ToolRegistry([add]), queues=RUN_OWNED) as agent:
@@ -268,11 +271,13 @@ async def test_two_runs_share_one_transcript_and_a_second_owner_is_refused_at_on
 
 @pytest.mark.lab("9.2")
 async def test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it_alone() -> None:
+    """A run is claimed before run_start is told, and its owner is cleared before run_end is."""
     second = Held(say("Two."))
     model = ScriptedModel([say("One."), second])
     heard_early: list[AgentEvent] = []
     heard_late: list[AgentEvent] = []
     owned: list[list[str]] = []
+    shown: list[tuple[str, str]] = []
     refused: list[str] = []
     came: list[str] = []
 
@@ -280,6 +285,8 @@ async def test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it
 
         def early(event: AgentEvent) -> None:
             heard_early.append(event)
+            if "run" in event.type:
+                shown.append((event.type, agent.state.status))
             if event.type == "run_start":
                 owned.append(said(agent.messages))
             if event.type == "run_start" and not refused:
@@ -305,6 +312,9 @@ async def test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it
         assert owned == [["user: First"], ["user: First", "assistant: One.", "user: Second"]], (
             "agent.messages holds a run's input from its claim on, and so when run_start tells of it"
         )
+        assert shown == [("run_start", "running"), ("run_end", "idle")] * 2, (
+            "agent.state has taken the event in before any listener hears of it, or they would draw what was"
+        )
         for heard in (heard_early, heard_late):
             assert [kind for kind in types(heard) if "run" in kind] == ["run_start", "run_end"] * 2, (
                 "start1 end1 start2 end2 for every listener: an event waits until the one before has reached all"
@@ -320,6 +330,7 @@ async def test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it
 
 @pytest.mark.lab("9.3")
 async def test_listeners_hear_an_event_after_the_state_and_a_bad_one_hurts_nobody() -> None:
+    """What a listener raises is recorded, and the others hear the event; unsubscribing ends one registration."""
     model = ScriptedModel([say("One."), say("Two."), say("Three.")])
     seen: list[tuple[str, str | None]] = []
     once: list[str] = []
@@ -380,6 +391,7 @@ async def test_listeners_hear_an_event_after_the_state_and_a_bad_one_hurts_nobod
 
 @pytest.mark.lab("9.3")
 async def test_what_leaves_the_agent_cannot_be_used_to_change_it() -> None:
+    """Whoever holds what an agent handed out can read it, and change nothing in the agent."""
     pages: list[Any] = ["one", {"title": "two"}]
 
     @tool
@@ -430,6 +442,7 @@ async def test_what_leaves_the_agent_cannot_be_used_to_change_it() -> None:
 
 @pytest.mark.lab("9.4")
 async def test_a_cancel_before_the_first_request_sends_none_and_spares_run_2() -> None:
+    """`cancel()` sets the Signal of the active run and of no other; with no run it gives False and raises nothing."""
     signals: list[Signal] = []
 
     async def answers(request: ModelRequest, signal: Signal) -> AsyncIterator[Chunk]:
@@ -465,6 +478,7 @@ async def test_a_cancel_before_the_first_request_sends_none_and_spares_run_2() -
 
 @pytest.mark.lab("9.4")
 async def test_model_and_tools_share_one_signal_and_every_call_keeps_its_result() -> None:
+    """Model and tools look at one Signal, and a call that was asked for keeps its result, also in a cancelled run."""
     signals: list[Signal] = []
     both_run = anyio.Event()
 
@@ -517,6 +531,7 @@ async def test_model_and_tools_share_one_signal_and_every_call_keeps_its_result(
 
 @pytest.mark.lab("9.5")
 async def test_steering_enters_in_order_after_the_whole_round_of_tools() -> None:
+    """A message waits in the queue until a turn has all its results; then `_take()` hands it over, oldest first."""
     release, fast_is_done = anyio.Event(), anyio.Event()
 
     @tool
@@ -555,6 +570,7 @@ async def test_steering_enters_in_order_after_the_whole_round_of_tools() -> None
 
 @pytest.mark.lab("9.5")
 async def test_steering_comes_before_the_run_may_end_and_follow_ups_after_it() -> None:
+    """At a turn's end steering is read first, and follow-ups only when the model would stop."""
     calls, first = Held(call("c1", "add", a=1, b=2)), Held(say("Three."))
     model = ScriptedModel([calls, first, say("In words: three."), say("Committed.")])
     async with in_time(), Agent(model=model, tools=ToolRegistry([add]), queues=RUN_OWNED) as agent:
@@ -582,6 +598,7 @@ async def test_steering_comes_before_the_run_may_end_and_follow_ups_after_it() -
 
 @pytest.mark.lab("9.5")
 async def test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none() -> None:
+    """A run-owned queue is open while its run is: else AgentIdleError is raised, and its end drops what waits."""
     held, broken = Held(call("c1", "add", a=1, b=2)), Held([])
     model = ScriptedModel([held, broken, say("Fresh."), say("Then."), say("Quick.")])
     at_the_end: list[str] = []
@@ -657,6 +674,7 @@ async def test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none()
 
 @pytest.mark.lab("9.6")
 async def test_a_boundary_takes_one_message_and_steering_goes_before_follow_ups() -> None:
+    """With AGENT_OWNED queues a boundary takes one message of a kind, and steering comes first."""
     held = Held(call("c1", "add", a=1, b=2))
     model = ScriptedModel([held, say("1"), say("2"), say("3"), say("4")])
     async with in_time(), Agent(model=model, tools=ToolRegistry([add])) as agent:
@@ -679,6 +697,7 @@ async def test_a_boundary_takes_one_message_and_steering_goes_before_follow_ups(
 
 @pytest.mark.lab("9.6")
 async def test_one_steering_that_was_queued_while_idle_joins_the_next_prompt() -> None:
+    """With AGENT_OWNED queues steering may be queued while idle, and one of it joins the next prompt."""
     model = ScriptedModel([say("Bonjour."), say("Hi."), say("Bye.")])
     async with in_time(), Agent(model=model) as agent:
         agent.follow_up("Say goodbye.")
@@ -705,6 +724,7 @@ async def test_one_steering_that_was_queued_while_idle_joins_the_next_prompt() -
 
 @pytest.mark.lab("9.6")
 async def test_what_waits_survives_cancel_failure_and_max_steps_until_it_is_cleared() -> None:
+    """What an agent owns waits on, however a run ends, until a boundary takes it or `clear_queues()` hands it back."""
     held = Held(say("Never."))
     model = ScriptedModel([held, breaks, say("Fine.")])
     async with in_time(), Agent(model=model, max_steps=1) as agent:
@@ -741,6 +761,7 @@ async def test_what_waits_survives_cancel_failure_and_max_steps_until_it_is_clea
 @pytest.mark.lab("9.7")
 @pytest.mark.parametrize("tail", ["question", "tool_result", "failed_answer"])
 async def test_continue_asks_again_where_the_last_message_has_no_answer_yet(tail: str) -> None:
+    """After a user message, a tool result or a failed answer `continue_()` asks the model again, and adds nothing."""
     asked = UserMessage("1 + 2?")
     called = AssistantMessage((ToolCall("c1", "add", {"a": 1, "b": 2}),), "tool_use")
     histories: dict[str, list[Message]] = {
@@ -761,6 +782,7 @@ async def test_continue_asks_again_where_the_last_message_has_no_answer_yet(tail
 
 @pytest.mark.lab("9.7")
 async def test_continue_reads_steering_first_and_needs_a_follow_up_after_a_finished_answer() -> None:
+    """`continue_()` takes queued steering first; after a finished answer a follow-up has to be queued."""
     history = [UserMessage("Hi"), AssistantMessage((Text("Hello."),))]
     model = ScriptedModel([say("1"), say("2"), say("3")])
     async with in_time(), Agent(model=model, messages=history) as agent:
@@ -785,6 +807,7 @@ async def test_continue_reads_steering_first_and_needs_a_follow_up_after_a_finis
 
 @pytest.mark.lab("9.7")
 async def test_continue_refuses_what_it_cannot_go_on_with_and_changes_nothing() -> None:
+    """With nothing to go on with, `continue_()` raises AgentIdleError, and nothing has changed."""
     held = Held(say("Hello."))
     model = ScriptedModel([held])
     async with in_time(), Agent(model=model) as agent:
@@ -809,6 +832,7 @@ async def test_continue_refuses_what_it_cannot_go_on_with_and_changes_nothing() 
 
 @pytest.mark.lab("9.8")
 async def test_an_async_listener_hears_in_order_and_nobody_waits_for_it() -> None:
+    """What an async listener returns is awaited beside the run, one event after the other."""
     gate, other_done, done = anyio.Event(), anyio.Event(), anyio.Event()
     heard: list[AgentEvent] = []
     async with in_time(), Agent(model=ScriptedModel([say("Hello.")])) as agent:
@@ -838,6 +862,7 @@ async def test_an_async_listener_hears_in_order_and_nobody_waits_for_it() -> Non
 
 @pytest.mark.lab("9.8")
 async def test_an_async_listener_may_await_its_own_run_and_what_it_raises_is_recorded() -> None:
+    """An async listener is awaited in a task of its own, so it may wait for the run it listens to."""
     done = anyio.Event()
     answers: list[str | None] = []
     async with in_time(), Agent(model=ScriptedModel([say("Hello.")])) as agent:
@@ -865,6 +890,7 @@ async def test_an_async_listener_may_await_its_own_run_and_what_it_raises_is_rec
 
 @pytest.mark.lab("9.8")
 async def test_cancel_is_true_exactly_when_it_was_accepted() -> None:
+    """`cancel()` gives True once a run, and only while the run's outcome is open."""
     answers: dict[str, bool] = {}
     done = anyio.Event()
     held = Held(say("Never."))
@@ -900,6 +926,8 @@ async def test_cancel_is_true_exactly_when_it_was_accepted() -> None:
 @pytest.mark.lab("9.8")
 @pytest.mark.parametrize("other", ["completed", "max_steps", "failed"])
 async def test_an_accepted_cancel_wins_over_the_ending_that_races_it(other: str) -> None:
+    """A run whose cancel was accepted ends cancelled, whatever else its task came to."""
+
     async def breaks_once_cancelled(request: ModelRequest, signal: Signal) -> AsyncIterator[Chunk]:
         agent.cancel("stop")
         raise ConnectionError("the line is dead")
@@ -939,6 +967,7 @@ async def test_an_accepted_cancel_wins_over_the_ending_that_races_it(other: str)
 
 @pytest.mark.lab("9.9")
 async def test_a_full_queue_refuses_the_next_message_and_keeps_what_waits() -> None:
+    """A message that finds no room raises AgentLimitError, and what waits is kept."""
     async with in_time(), Agent(model=ScriptedModel([say("Hello.")]), limits=Limits(queued=2)) as agent:
         assert agent.room == 2, "two may wait and none does"
         agent.steer("A")
@@ -956,6 +985,7 @@ async def test_a_full_queue_refuses_the_next_message_and_keeps_what_waits() -> N
 
 @pytest.mark.lab("9.9")
 async def test_a_message_is_refused_when_it_is_queued_and_not_stranded_later() -> None:
+    """Whoever is let in must be answered later: room is kept for every message that waits and for its answer."""
     history = [UserMessage("Hi"), AssistantMessage((Text("Hello."),))]
     held = Held(say("1"))
     model = ScriptedModel([held, say("2"), say("3")])
@@ -990,6 +1020,7 @@ async def test_a_message_is_refused_when_it_is_queued_and_not_stranded_later() -
 
 @pytest.mark.lab("9.9")
 async def test_a_response_whose_calls_do_not_fit_runs_no_tool_and_is_not_adopted() -> None:
+    """Before a tool runs, the response, its results and the answer to them must fit beside what waits."""
     ran: list[str] = []
 
     @tool
@@ -1056,6 +1087,7 @@ class PublicParts:
 
 @pytest.mark.lab("9.10")
 async def test_wait_idle_returns_for_every_waiter_once_the_run_has_settled() -> None:
+    """`wait_idle()` returns at once when nothing runs, and for every waiter once the run has settled."""
     answer, never = Held(say("Hello.")), Held(say("Never."))
     woken: list[tuple[str, bool]] = []
     async with (
@@ -1103,6 +1135,7 @@ async def test_wait_idle_returns_for_every_waiter_once_the_run_has_settled() -> 
 
 @pytest.mark.lab("9.10")
 async def test_wait_idle_looks_again_because_a_listener_may_have_started_run_2() -> None:
+    """Who is woken looks again: a listener of run_end may have started the next run."""
     second = Held(say("Two."))
     woken: list[bool] = []
     async with (

@@ -222,7 +222,7 @@ class TestWhatLiesBesideTheFile:
 class TestMessages:
     def test_a_red_lab_says_what_was_expected_what_came_and_why(self, marked: Marker) -> None:
         message = marked(toy.replaced("+= n", "+= 1")).labs[0].message or ""
-        assert message.startswith("Expected: adding gives the new value.\nCame: assert 1 == 2\n")
+        assert message.startswith("Expected: adding gives the new value.\nCame: 1 instead of 2\n")
         assert message.endswith("\nWhy: add() must return the new value")
 
     def test_a_raise_is_shown_at_its_line_in_the_learners_own_file(self, marked: Marker, tmp_path: Path) -> None:
@@ -237,6 +237,18 @@ class TestMessages:
         line = source.splitlines().index("        await anyio.Event().wait()") + 1
         assert (lab.where or "").endswith(f"agent.py:{line}")
         assert "had not ended after 2 seconds" in (lab.message or "")
+
+    def test_a_test_that_says_no_why_gives_the_rule_it_stands_for(self, tmp_path: Path) -> None:
+        stated = '():\n    """Each counter\n    has its own value."""\n    assert Counter().add'
+        test = toy.TEST.replace("():\n    assert Counter().add", stated, 1)
+        checkpoint = toy.lay(tmp_path / "home", test=test)
+        source = toy.replaced("self.value = 0", "raise KeyError").encode()
+        message = mark(checkpoint, tmp_path / "agent.py", source=source, notebook=False).labs[0].message or ""
+        assert message.endswith("Why: Each counter has its own value."), message
+
+    def test_a_function_that_gives_none_is_guessed(self, marked: Marker) -> None:
+        test = marked(toy.replaced("        return self.value\n", "")).labs[0].message or ""
+        assert "Came: None instead of 2" in test
 
     def test_the_byte_that_is_not_utf8_is_named(self, marked: Marker) -> None:
         message = marked(b"first = 1\nname = '\xe9'\n").labs[0].message or ""

@@ -163,6 +163,26 @@ TWO_RUNS = [
     ),
     Mistake(
         lab="9.2",
+        name="reduces the event and forgets to keep the state",
+        why="The agent's state stays idle for ever, and every screen that reads it shows an agent that does nothing.",
+        replace=[("self._state = reduce_agent_state(self._state, event)", "reduce_agent_state(self._state, event)")],
+        red="test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it_alone",
+    ),
+    Mistake(
+        lab="9.2",
+        name="tells the listeners before the state",
+        why="A listener of run_end reads a state that still says running.",
+        replace=[
+            ("self._state = reduce_agent_state(self._state, event)", "pass"),
+            (
+                "run.stream.publish(event)",
+                "self._state = reduce_agent_state(self._state, event); run.stream.publish(event)",
+            ),
+        ],
+        red="test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it_alone",
+    ),
+    Mistake(
+        lab="9.2",
         name="tells of run_start before it claims",
         why="A listener of run_start finds an idle agent and starts a second run.",
         replace=[
