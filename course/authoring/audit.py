@@ -21,7 +21,7 @@ FEWEST_TESTS = 2  # a lab with one test is one lucky guess from green
 
 # What may lie in a folder beside what the catalog names.
 HELPERS = {
-    "labs": set[str](),
+    "labs": {"ruff.toml"},
     "starters": set[str](),
     "solutions": set[str](),
     "tests/checkpoints": {"__init__.py", "conftest.py"},

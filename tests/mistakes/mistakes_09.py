@@ -170,7 +170,7 @@ TWO_RUNS = [
     ),
     Mistake(
         lab="9.2",
-        name="tells the listeners before the state",
+        name="brings an event to the listeners first and to the state last",
         why="A listener of run_end reads a state that still says running.",
         replace=[
             ("self._state = reduce_agent_state(self._state, event)", "pass"),
