@@ -1,6 +1,6 @@
 """What marking costs: `course checkpoint NN` against plain pytest and nbval on the same files, and a save's answer.
 
-    python benchmarks/marking.py [NN ...] [--repeat 5] [--saves 10]
+    python benchmarks/marking.py [NN ...] [--repeat 5] [--saves 5]
 
 For every checkpoint in the catalog, with its solution laid in a practice folder, each command in a process of its own.
 Plain nbval is given the notebook without the cells that marking leaves out: demonstrations, and `%mark` itself.
@@ -9,7 +9,8 @@ Plain nbval is given the notebook without the cells that marking leaves out: dem
     pytest        pytest test_NN_….py
     nbval         pytest --nbval NN_….ipynb
     … quick       the same two without the one slow import of nbformat's, which `course` never makes
-    watch         from the write of agent.py until `course watch NN` has printed its verdict, solved and unsolved
+    watch         from the write of agent.py until `course watch NN` has printed its verdict, with none of the labs
+                  solved, with the first, with the first two, and so on
 
 Prints median seconds and ratios of medians; the commands take turns, so that a busy machine hits all of them. Targets:
 checkpoint at most 0.25 of pytest + nbval, at most 0.5 of the quick two, and 0.5 s for a save. The first round is not
@@ -29,6 +30,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from course.authoring.views import read_source
 from course.catalog import PACKAGE, Checkpoint, checkpoints
 from course.marking.notebook import NEVER_MARKED
 from course.workspace import workspace
@@ -84,9 +86,10 @@ def compare(checkpoint: Checkpoint, folder: Path, env: Mapping[str, str], repeat
 
 
 def watch(checkpoint: Checkpoint, folder: Path, env: Mapping[str, str], saves: int) -> dict[str, list[float]]:
-    """Seconds from each save to the line with its verdict, for the solution and for the starter."""
+    """Seconds from each save to the line with its verdict, for each number of labs solved."""
     agent_py = folder / "agent.py"
-    sources = {"solution": checkpoint.solution.read_bytes(), "starter": checkpoint.starter.read_bytes()}
+    source, labs = read_source(checkpoint), [lab.id for lab in checkpoint.labs]
+    sources = {f"{k} of {len(labs)}": source.render(labs[:k]).encode() for k in range(len(labs) + 1)}
     found: dict[str, list[float]] = {name: [] for name in sources}
     command = (*COURSE, "watch", checkpoint.id, "--in", str(folder))
     with subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
@@ -113,7 +116,9 @@ def report(checkpoint: Checkpoint, times: Mapping[str, float], answers: Mapping[
     print(f"  checkpoint / (the same two, quick)   {quick:5.2f}   {_met(quick, 0.5)}")
     for name, each in answers.items():
         median = statistics.median(each)
-        print(f"  a save answered, {name:10}  median {median:5.2f} s, worst {max(each):5.2f} s   {_met(median, 0.5)}")
+        print(
+            f"  a save, {name:8} labs solved   median {median:5.2f} s, worst {max(each):5.2f} s   {_met(median, 0.5)}"
+        )
 
 
 def _met(value: float, target: float) -> str:
@@ -124,7 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoints", nargs="*", metavar="NN", default=list(checkpoints()))
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--saves", type=int, default=10)
+    parser.add_argument("--saves", type=int, default=5)
     options = parser.parse_args()
     for id in options.checkpoints:
         checkpoint = checkpoints()[id]
