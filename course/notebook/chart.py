@@ -91,9 +91,9 @@ class Chart:
         self._cut(begin)
 
     @property
-    def tools(self) -> list[str]:
-        """The tools that were called, in the order of their first call."""
-        return list(dict.fromkeys(bar.lane for bar in self.bars if bar.lane != "model"))
+    def lanes(self) -> list[str]:
+        """The model, and the tools that were called in the order of their first call."""
+        return list(dict.fromkeys(["model", *(bar.lane for bar in self.bars)]))
 
     def _cut(self, begin: int) -> None:
         self.last -= begin

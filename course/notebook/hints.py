@@ -17,10 +17,13 @@ class Hints(HTML):
     """The hints of one lab at a time, and the `buttons` that go with them.
 
     It shows what was ever shown of the lab, here or by `course hint`: both keep it with the progress in `folder`.
+    After a click the focus is on what a reader may press next, and on `after` when there is no hint left. It is never
+    on the answer to the question before the last hint: whoever only presses Enter is not shown all of them.
     """
 
-    def __init__(self, checkpoint: Checkpoint, folder: Path) -> None:
+    def __init__(self, checkpoint: Checkpoint, folder: Path, after: Button) -> None:
         super().__init__()
+        self._after = after
         self._checkpoint = checkpoint
         self._folder = folder
         self._lab: Lab | None = None
@@ -28,7 +31,7 @@ class Hints(HTML):
         self._asks = False
         self._more, self._not_yet = button(""), button("Not yet")
         self._more.on_click(lambda _: self._next())
-        self._not_yet.on_click(lambda _: self._draw())
+        self._not_yet.on_click(lambda _: self._take_back())
         self.buttons = (self._more, self._not_yet)
         self._draw()
 
@@ -44,9 +47,16 @@ class Hints(HTML):
         found = self._hints(self._lab)
         if found.is_last_step and not self._asks:
             self._draw(asks=True)
+            self._not_yet.focus()
         else:
             self._keep(self._lab, found.level)
             self._draw()
+            (self._after if found.is_last_step else self._more).focus()
+
+    def _take_back(self) -> None:
+        """Ask no more."""
+        self._draw()
+        self._more.focus()
 
     def _hints(self, lab: Lab) -> hints.Hints:
         kept = progress.read(self._checkpoint, self._folder)

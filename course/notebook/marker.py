@@ -9,10 +9,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import anyio
 import msgspec
 from anyio import to_thread
 
@@ -20,9 +19,6 @@ from course.catalog import PACKAGE, Checkpoint
 from course.marking.verdict import Verdict
 
 COLUMNS = 100
-
-SECONDS_TO_INTERRUPT = 0.3
-"""How long an interrupt of `%mark` may go unnoticed."""
 
 _Ended = tuple[str, str, int]
 """What a command wrote to its standard output and to its standard error, and its exit code."""
@@ -33,7 +29,7 @@ _COMMAND = (sys.executable, "-P", "-m", "course", "checkpoint")
 class Outcome(msgspec.Struct, frozen=True):
     """What came of one marking: a verdict, or a `problem`, the text that says why there is none.
 
-    `saved` is when the marked file was saved, in seconds since the epoch; None when it was saved again meanwhile.
+    `saved` is when the marked file was saved, in seconds since the epoch; None when it was saved again since.
     """
 
     verdict: Verdict | None
@@ -52,38 +48,38 @@ class Marker:
         self.checkpoint = checkpoint
         self.folder = folder
         self.labs = tuple(labs)
+        self._running: list[_Command] = []
 
-    async def mark(self) -> Outcome:
-        """Mark, while the event loop goes on. Cancelled, it ends the marking."""
-        command = self._command()
+    async def mark(self) -> Outcome | None:
+        """Mark, while the event loop goes on. None when it was stopped. Cancelled, it ends the marking."""
+        with self._command() as command:
+            ended = await to_thread.run_sync(command.run, abandon_on_cancel=True)
+            return None if command.is_stopped else _outcome(*ended)
+
+    def mark_here(self) -> Outcome | None:
+        """Mark, and block this thread meanwhile. None when it was stopped. Interrupted, it ends the marking."""
+        with self._command() as command:
+            ended = command.run()
+            return None if command.is_stopped else _outcome(*ended)
+
+    def stop(self) -> None:
+        """End every marking under way, whichever thread it is on."""
+        for command in tuple(self._running):
+            command.stop()
+
+    @contextlib.contextmanager
+    def _command(self) -> Iterator[_Command]:
+        labs = [part for lab in self.labs for part in ("--lab", lab)]
+        line = [*_COMMAND, self.checkpoint.id, "--in", str(self.folder), "--json", *labs]
+        command = _Command(line, self.folder)
+        self._running.append(command)
         try:
-            return _outcome(*await _awake(command.run))
+            yield command
         except BaseException:
             command.stop()
             raise
-
-    def mark_here(self) -> Outcome:
-        """Mark, and block this thread meanwhile. Interrupted, it ends the marking."""
-        return _outcome(*self._command().run())
-
-    def _command(self) -> _Command:
-        labs = [part for lab in self.labs for part in ("--lab", lab)]
-        return _Command([*_COMMAND, self.checkpoint.id, "--in", str(self.folder), "--json", *labs], self.folder)
-
-
-async def _awake(run: Callable[[], _Ended]) -> _Ended:
-    """Run it in a thread, and wake the loop now and then: ipykernel 7.4 sees no interrupt while its loop is idle."""
-    ended: list[_Ended] = []
-
-    async def once() -> None:
-        ended.append(await to_thread.run_sync(run, abandon_on_cancel=True))
-        group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(once)
-        while True:
-            await anyio.sleep(SECONDS_TO_INTERRUPT)
-    return ended[0]
+        finally:
+            self._running.remove(command)
 
 
 class _Command:
@@ -94,11 +90,11 @@ class _Command:
         self._folder = folder
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._is_stopped = False
+        self.is_stopped = False
 
     def run(self) -> _Ended:
         with self._lock:
-            if self._is_stopped:
+            if self.is_stopped:
                 return "", "", 0
             self._process = process = self._start()
         with process:
@@ -113,7 +109,7 @@ class _Command:
     def stop(self) -> None:
         """End it; whoever runs it then returns."""
         with self._lock:
-            self._is_stopped = True
+            self.is_stopped = True
             if self._process is not None:
                 self._process.terminate()
 
@@ -137,10 +133,11 @@ def _outcome(out: str, err: str, exit_code: int) -> Outcome:
         verdict = msgspec.json.decode(out, type=Verdict)
     except msgspec.DecodeError:
         return Outcome(None, err.strip() or f"The marking ended with exit code {exit_code}.")
-    return Outcome(verdict, "", _saved_at(verdict))
+    return Outcome(verdict, "", saved_at(verdict))
 
 
-def _saved_at(verdict: Verdict) -> float | None:
+def saved_at(verdict: Verdict) -> float | None:
+    """When the file that was marked was saved; None when it holds something else by now, or is gone."""
     path = Path(verdict.agent.path)
     with contextlib.suppress(OSError):
         saved = path.stat().st_mtime

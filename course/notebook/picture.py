@@ -51,30 +51,47 @@ STYLE = """
 .agent-timeline .solid { stroke-dasharray: none; }
 """
 
-# Where the picture is an image in JupyterLab's page, this tells it the page's theme.
+# In JupyterLab's page the theme decides, and not the reader's scheme. An image cannot see the theme's colours.
+# A theme's colours number 0 are those that stand out from its paper at 3 to 1 or more.
 PAGE_STYLE = """
 [data-jp-theme-light="false"] img.agent-timeline { color-scheme: dark; }
 [data-jp-theme-light="true"] img.agent-timeline { color-scheme: light; }
+svg.agent-timeline { max-width: 100%; height: auto; }
+[data-jp-theme-light] svg.agent-timeline { --model: var(--jp-brand-color0, #2f6fde);
+  --tool: var(--jp-accent-color0, #0f8a6d); --wait: var(--jp-warn-color0, #b35c00);
+  --stop: var(--jp-error-color0, #c92a2a); }
 """
 
+_LEAST_SCALE = 0.7
+"""A picture is made smaller to fit its place, and no smaller than this: then it scrolls."""
 
-def draw(moments: Sequence[Moment], begin: int = 0) -> str:
+
+def draw(moments: Sequence[Moment], begin: int = 0, end: int | None = None, room: int = 0) -> str:
     """The picture as an SVG document: time runs left to right, one lane an actor. Same moments, same text.
 
-    It begins with moment `begin`; what lasts longer than that is cut.
+    It shows the moments from `begin` to before `end`; what lasts longer is cut. It has the lanes and the height of all
+    `moments`, and is as wide as the first `room` of them from `begin` on need, so that it stands still as `end` moves.
     """
-    return ElementTree.tostring(_Picture(moments, begin).draw(), encoding="unicode")
+    return ElementTree.tostring(_Picture(moments, begin, end, room).draw(), encoding="unicode")
+
+
+def inline(svg: str) -> str:
+    """A drawn picture as a part of an HTML page, as wide as its place as far as it can be read then."""
+    return f'<div style="min-width: {_least_width(svg)}px"><style>{PAGE_STYLE}</style>{svg}</div>'
 
 
 def framed(moments: Sequence[Moment]) -> str:
     """The picture as an HTML image that says in words what it shows. It loads nothing and needs no trust."""
     svg = draw(moments)
-    least = round(0.8 * int(ElementTree.fromstring(svg).get("width", "0")))
-    fit = f"max-width: 100%; min-width: {least}px; height: auto"  # smaller than that nobody can read it: it scrolls
+    fit = f"max-width: 100%; min-width: {_least_width(svg)}px; height: auto"
     source = html.escape("data:image/svg+xml," + quote(svg, safe=" '/:;=,()!*@?"))
     alt = html.escape(f"{summary(moments)} {description(moments)}")
     image = f'<img class="agent-timeline" style="{fit}" alt="{alt}" src="{source}">'
     return f'<style>{PAGE_STYLE}</style><div style="overflow-x: auto">{image}</div>'
+
+
+def _least_width(svg: str) -> int:
+    return round(_LEAST_SCALE * int(ElementTree.fromstring(svg).get("width", "0")))
 
 
 def summary(moments: Sequence[Moment]) -> str:
@@ -92,20 +109,21 @@ def description(moments: Sequence[Moment], begin: int = 0) -> str:
 class _Picture:
     """One drawing under way: a chart, where its lanes and rows lie, and the SVG so far."""
 
-    def __init__(self, moments: Sequence[Moment], begin: int) -> None:
-        self.moments = moments
+    def __init__(self, moments: Sequence[Moment], begin: int, end: int | None, room: int) -> None:
+        self.moments = moments[:end]
         self.begin = begin
-        self.chart = chart = Chart(moments, begin)
-        self.said_rows = _rows([_said_extent(said) for said in chart.said])
-        self.bars = {lane: [bar for bar in chart.bars if bar.lane == lane] for lane in ["model", *chart.tools]}
-        self.bar_rows = {lane: _rows([(bar.start, bar.end) for bar in bars]) for lane, bars in self.bars.items()}
+        self.chart = Chart(self.moments, begin)
+        self.said_rows = _said_rows(self.chart.said)
+        every = self.chart if end is None else Chart(moments)
+        self.bars = {lane: [bar for bar in self.chart.bars if bar.lane == lane] for lane in every.lanes}
+        self.bar_rows = {lane: _bar_rows(bars) for lane, bars in self.bars.items()}
         self.top: dict[str, int] = {}  # of each lane
         self.bottom = TOP
-        self._add_lane("you", SAID_ROW * _count(self.said_rows) + SAID_GAP)
+        self._add_lane("you", SAID_ROW * _count(_said_rows(every.said)) + SAID_GAP)
         self._add_lane("agent", AGENT_ROW)
-        for lane, rows in self.bar_rows.items():
-            self._add_lane(lane, BAR_ROW * _count(rows))
-        self.width = self._width()
+        for lane in every.lanes:
+            self._add_lane(lane, BAR_ROW * _count(_bar_rows([bar for bar in every.bars if bar.lane == lane])))
+        self.width = max(_width(self.chart), _width(Chart(moments[: begin + room], begin)) if room else 0)
         self.root = ElementTree.Element("svg", xmlns="http://www.w3.org/2000/svg", role="img")
         self.root.set("class", "agent-timeline")
 
@@ -181,13 +199,6 @@ class _Picture:
         self.top[name] = self.bottom
         self.bottom += height
 
-    def _width(self) -> int:
-        """Wide enough for the last words of every lane."""
-        ends = [_x(self.chart.last) + 74]
-        ends += [_x(said.start) + _pixels(said.label) for said in self.chart.said]
-        ends += [_x(said.end) + 74 for said in self.chart.said if said.fate != "entered"]
-        return max(ends) + 6
-
     def _shape(self, tag: str, look: str, **attributes: object) -> None:
         element = ElementTree.SubElement(self.root, tag, {name: str(value) for name, value in attributes.items()})
         element.set("class", look)
@@ -228,6 +239,22 @@ def _short(words: str, pixels: int) -> str:
     if len(words) <= fits:
         return words
     return f"{words[: fits - 1].rstrip()}…" if fits >= 4 else ""
+
+
+def _width(chart: Chart) -> int:
+    """Wide enough for the last words of every lane."""
+    ends = [_x(chart.last) + 74]
+    ends += [_x(said.start) + _pixels(said.label) for said in chart.said]
+    ends += [_x(said.end) + 74 for said in chart.said if said.fate != "entered"]
+    return max(ends) + 6
+
+
+def _said_rows(said: Sequence[Said]) -> list[int]:
+    return _rows([_said_extent(each) for each in said])
+
+
+def _bar_rows(bars: Sequence[Bar]) -> list[int]:
+    return _rows([(bar.start, bar.end) for bar in bars])
 
 
 def _said_extent(said: Said) -> tuple[float, float]:

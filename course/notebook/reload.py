@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import time
 import traceback
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course.stand_in import StandIn
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionInfo
 
 
 class Reloader:
@@ -24,8 +28,14 @@ class Reloader:
         self._names = names
         self._broken: tuple[bytes, str] | None = None
 
-    def before_cell(self, *_: object) -> None:
-        """IPython's `pre_run_cell`: load the file anew if it was saved since. Raises nothing but KeyboardInterrupt."""
+    def before_cell(self, cell: ExecutionInfo) -> None:
+        """IPython's `pre_run_cell`: load the file anew if it was saved since. Raises nothing but KeyboardInterrupt.
+
+        Before a cell that only marks there is no need: marking reads the file for itself.
+        """
+        source = cell.raw_cell or ""
+        if _only_marks(source):
+            return
         old = self._stand_in.loaded()
         loaded = old and self._stand_in.source_of(old)
         if old is None or loaded is None:
@@ -38,7 +48,7 @@ class Reloader:
         elif self._broken is not None and self._broken[0] == saved:
             _warn(self._broken[1])
         else:
-            self._load(old, saved)
+            self._load(old, saved, source)
 
     def _saved(self) -> bytes | None:
         try:
@@ -46,7 +56,7 @@ class Reloader:
         except OSError:
             return None
 
-    def _load(self, old: ModuleType, saved: bytes) -> None:
+    def _load(self, old: ModuleType, saved: bytes, cell: str) -> None:
         try:
             new = self._stand_in.reload()
         except (Exception, SystemExit) as error:
@@ -55,10 +65,29 @@ class Reloader:
             return
         self._broken = None
         rebound = list(_rebind(self._names, old, new))
-        print(_report(self._saved_at(), rebound, list(_still_old(self._names, new))))
+        made_anew = _assigned(cell)
+        still_old = [name for name in _still_old(self._names, new) if name not in made_anew]
+        print(_report(self._saved_at(), rebound, still_old), flush=True)
 
     def _saved_at(self) -> str:
         return time.strftime("%H:%M:%S", time.localtime(self._stand_in.agent_py.stat().st_mtime))
+
+
+def _only_marks(cell: str) -> bool:
+    lines = [line.strip() for line in cell.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return bool(lines) and all(line.split()[0] == "%mark" for line in lines)
+
+
+def _assigned(cell: str) -> Collection[str]:
+    """The names that the cell binds; its magics aside, and none where it is no Python."""
+    lines = ["pass" if line.startswith(("%", "!")) else line for line in cell.splitlines()]
+    try:
+        nodes = list(ast.walk(ast.parse("\n".join(lines))))
+    except (SyntaxError, ValueError):
+        return ()
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    defined = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
+    return stored | defined
 
 
 def _rebind(names: MutableMapping[str, Any], old: ModuleType, new: ModuleType) -> Iterator[str]:
@@ -116,4 +145,6 @@ def _told(error: BaseException, stand_in: StandIn) -> str:
 
 
 def _warn(what: str) -> None:
-    print(f"{what} Cells go on with the version loaded before, until it is mended and saved.", file=sys.stderr)
+    """Say it first of all that the cell puts out: the two streams are buffered each for itself."""
+    told = f"{what} Cells go on with the version loaded before, until it is mended and saved."
+    print(told, file=sys.stderr, flush=True)

@@ -6,19 +6,31 @@ import html
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from course.catalog import Checkpoint, Lab
 from course.marking.verdict import SYMBOLS, LabVerdict, Verdict, Word
 from course.notebook.marker import Outcome
 
-_LABEL = re.compile(r"^(Expected|Came|Stored|Why|Called|It printed|First): ?")
+_LABEL = re.compile(r"^(Expected|Came|Stored|Why|Called|It printed): ?")
+_NEEDED = re.compile(r"\s*\b(?:First: course checkpoint \S+ --lab|See lab) (\d+\.\d+)\.?$", re.MULTILINE)
+"""How a message ends that names the lab to go to first."""
+
 _CODE = re.compile(r"`([^`]+)`")
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 """Characters that turn the direction of what follows them, and so could make a message read as another one."""
 
-_AS_TEXT = ("Expected", "Why", "First", "Next")
+_AS_TEXT = ("Expected", "Why", "Next")
+
+_LINK = "rendermime:handle-local-link"
+_IN_TURN = "apputils:run-all-enabled"
+_FRAME = "filebrowser:refresh"
+"""A command of JupyterLab's that does no harm and waits for the next frame, with which an editor has scrolled."""
+
+_LINES_BELOW = 12
+"""How much of a file to have in view below the line that a link goes to."""
 
 CSS = """
 <style>
@@ -56,8 +68,15 @@ CSS = """
   text-decoration: underline; text-align: left; }
 .course-sheet .foot { color: var(--jp-content-font-color2, inherit); padding: 6px 0 2px;
   border-top: 1px solid var(--jp-border-color2, #8886); }
+.course-sheet p.saved { padding-bottom: 4px; }
+.course-sheet progress { width: 100%; height: 6px; margin-bottom: 4px; }
+.course-sheet .old { filter: grayscale(1); }
 .course-sheet .hint { border-left: 3px solid var(--jp-border-color1, #8888); padding: 2px 0 2px 10px; margin: 6px 0; }
 .course-sheet :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 2px; }
+.course-sheet .gone { display: none; }
+.jupyter-widgets-disconnected > .widget-html-content .course-sheet .gone { display: block; font-weight: 600; }
+.course-panel .jupyter-widgets-disconnected::before, .course-panel.jupyter-widgets-disconnected::before,
+.course-panel .jupyter-button.jupyter-widgets-disconnected { display: none; }
 @container (max-width: 30em) {
   .course-sheet dl { display: block; }
   .course-sheet dl > dd { margin-bottom: 6px; }
@@ -76,6 +95,21 @@ def says(text: str) -> str:
     return f'<p class="head" role="status">{_text(text)}</p>'
 
 
+def gone(command: str) -> str:
+    """What to do once the kernel behind this is gone; seen only then, in the place of the buttons."""
+    return f'<p class="gone">{_prose(f"The kernel has changed. Run the set-up cell, then `{command}` again.")}</p>'
+
+
+def works() -> str:
+    """A bar for something that takes as long as it takes."""
+    return '<progress aria-label="Marking"></progress>'
+
+
+def old(rows: str) -> str:
+    """`rows` as something that was found before."""
+    return f'<div class="old"><p>Found before that:</p>{rows}</div>' if rows else ""
+
+
 def headline(checkpoint: Checkpoint, verdict: Verdict) -> str:
     """How many of the labs that count are green, in words."""
     every = len(verdict.labs) == len(checkpoint.labs)
@@ -87,14 +121,18 @@ def headline(checkpoint: Checkpoint, verdict: Verdict) -> str:
     return f"Checkpoint {checkpoint.id}: {green} of {len(counted)} {required}labs are green."
 
 
-def rows(checkpoint: Checkpoint, outcome: Outcome, cells: Mapping[str, int]) -> str:
-    """The labs, the first that is not green opened, then which file was marked. `cells` counts those of each lab."""
+def rows(checkpoint: Checkpoint, outcome: Outcome, cells: Mapping[str, int], left: Lab | None = None) -> str:
+    """The labs, the first that is not green opened, then which file was marked.
+
+    `cells` counts those of each lab; `left` is the lab to go on with when all of these are green.
+    """
     verdict = outcome.verdict
     if verdict is None:
         return f"<p>{_text(outcome.problem)}</p>"
     first = next((lab for lab in verdict.labs if not lab.is_green), None)
     items = [_item(checkpoint.find_lab(lab.lab), lab, cells, verdict, lab is first) for lab in verdict.labs]
-    return f"<ul>{''.join(items)}</ul>{_foot(checkpoint, verdict, outcome.saved)}"
+    after = "" if first else _part("Next", _after(left)).join(("<dl>", "</dl>"))
+    return f"{_saved(outcome.saved)}<ul>{''.join(items)}</ul>{after}{_foot(verdict)}"
 
 
 def hint(lab: Lab, level: int) -> str:
@@ -109,7 +147,7 @@ def _item(of: Lab, lab: LabVerdict, cells: Mapping[str, int], verdict: Verdict, 
         f'<span class="lab">{_text(lab.lab)}</span>'
         f'<span class="title">{_text(lab.title)}{" (optional)" if of.optional else ""}</span>'
         f'<span class="count">{lab.tests}/{_counted(of.tests, "test")} · '
-        f"{lab.cells}/{_counted(cells.get(lab.lab, 0), 'cell')}</span>"
+        f"{_cells(of, lab, cells.get(lab.lab, 0))}</span>"
     )
     if lab.is_green:
         return f'<li><div class="row">{row}</div></li>'
@@ -117,17 +155,22 @@ def _item(of: Lab, lab: LabVerdict, cells: Mapping[str, int], verdict: Verdict, 
     return f'<li><details{" open" if is_open else ""}><summary class="row">{row}</summary>{detail}</details></li>'
 
 
+def _cells(of: Lab, lab: LabVerdict, count: int) -> str:
+    """How many cells passed; they are looked at once the lab's tests pass."""
+    return f"{lab.cells if lab.tests == of.tests else '–'}/{_counted(count, 'cell')}"
+
+
 def _detail(lab: LabVerdict, folder: Path) -> str:
-    parts = list(_parts(lab))
+    parts = list(_parts(_NEEDED.sub("", lab.message or "") if _needed(lab) else lab.message or ""))
     text = "".join(f"<p>{_text(text)}</p>" for label, text in parts if not label)
     listed = "".join(_part(label, text) for label, text in parts if label)
     return f'<div class="detail">{text}<dl>{listed}{_where(lab, folder)}{_part("Next", _next(lab))}</dl></div>'
 
 
-def _parts(lab: LabVerdict) -> Iterator[tuple[str, str]]:
+def _parts(message: str) -> Iterator[tuple[str, str]]:
     """The message's labelled parts, with "" for what has no label."""
     label, lines = "", list[str]()
-    for line in (lab.message or "").splitlines():
+    for line in message.splitlines():
         starts = _LABEL.match(line)
         if starts:
             yield from [(label, "\n".join(lines))] if lines else []
@@ -151,14 +194,36 @@ def _where(lab: LabVerdict, folder: Path) -> str:
         near = Path(path).relative_to(folder).as_posix()
     except ValueError:
         return f'<dt>Where</dt><dd class="code">{_text(lab.where)}</dd>'
-    target = html.escape(json.dumps({"path": near, "id": f"#line={int(line) - 1}"}))
-    command = f'data-commandlinker-command="rendermime:handle-local-link" data-commandlinker-args="{target}"'
+    target = html.escape(json.dumps(_in_turn(_way_to(near, int(line)))))
+    command = f'data-commandlinker-command="{_IN_TURN}" data-commandlinker-args="{target}"'
     return f'<dt>Where</dt><dd><button type="button" {command}>{_text(near)}, line {_text(line)}</button></dd>'
+
+
+def _way_to(path: str, line: int) -> list[dict[str, str]]:
+    """Where JupyterLab is to go for that line: some lines too far, and back.
+
+    It scrolls no further than it must, so that the line would be the last in view. Another file than `agent.py` is
+    opened after that was looked at: it comes where one looked last, and so does not cover the notebook.
+    """
+    places = [{"path": path, "id": f"#line={number}"} for number in (line - 1 + _LINES_BELOW, line - 1)]
+    return places if path == "agent.py" else [{"path": "agent.py"}, {"path": path}, *places]
+
+
+def _in_turn(places: Sequence[dict[str, str]]) -> dict[str, Any]:
+    """The arguments to go to one after the other. JupyterLab hands the same ones to all commands that it is given."""
+    first, *rest = places
+    if not rest:
+        return {"commands": [_LINK], "args": first}
+    return {"commands": [_LINK, _FRAME, _IN_TURN], "args": {**first, **_in_turn(rest)}}
 
 
 def _next(lab: LabVerdict) -> str:
     if lab.verdict == "error":
         return "Report this, it is not your fault."
+    needed = _needed(lab)
+    if needed:
+        do = "Write" if "not written" in (lab.message or "") else "Mend"
+        return f"{do} lab {needed} first, save, and run `%mark {needed}`."
     do = {
         "not_attempted": f"Write lab {lab.lab} in agent.py",
         "not_run": "Mend what stopped it",
@@ -166,26 +231,32 @@ def _next(lab: LabVerdict) -> str:
     return f"{do}, save, and press Mark again, or run `%mark {lab.lab}`."
 
 
-def _foot(checkpoint: Checkpoint, verdict: Verdict, saved: float | None) -> str:
-    path = Path(verdict.agent.path)
-    marked = f"Marked in {verdict.seconds:.1f} s: {_text(str(path))}, sha256 {verdict.agent.sha256[:12]}"
-    if saved is None:
-        marked += ". It has been saved again since, so this verdict is not about what it says now."
-    else:
-        at = time.strftime("%H:%M:%S", time.localtime(saved))
-        marked += f", as it was saved at {at}. What your editor has not saved does not count."
-    return f'{_after(checkpoint, verdict)}<p class="foot">{marked}</p>'
+def _needed(lab: LabVerdict) -> str | None:
+    """The lab to go to first, None when there is none. Only a message of ours names one, and no learner's output."""
+    found = _NEEDED.search(lab.message or "") if lab.verdict == "not_run" else None
+    return found and found[1]
 
 
-def _after(checkpoint: Checkpoint, verdict: Verdict) -> str:
+def _after(left: Lab | None) -> str:
     """What comes next when nothing that was marked is left to do."""
-    if any(not lab.is_green for lab in verdict.labs):
+    if left is None:
+        return "All labs are green. In a terminal, `course` shows what comes next."
+    if left.optional:
+        return f"All required labs are green. Lab {left.id}, {left.title}, is optional: `%mark {left.id}`."
+    return f"Go on with lab {left.id}, {left.title}, then run `%mark {left.id}`."
+
+
+def _saved(at: float | None) -> str:
+    if at is None:  # the line above says it
         return ""
-    if len(verdict.labs) == len(checkpoint.labs):
-        text = "All labs are green. In a terminal, `course` shows what comes next."
-    else:
-        text = "Go on with the next lab, or run `%mark` for all of them."
-    return _part("Next", text).join(("<dl>", "</dl>"))
+    clock = time.strftime("%H:%M:%S", time.localtime(at))
+    return f'<p class="saved">Marked as saved at {clock}; what is not saved does not count.</p>'
+
+
+def _foot(verdict: Verdict) -> str:
+    """Which file was marked. Its hash is for whoever looks for it."""
+    path, sha256 = Path(verdict.agent.path), f"sha256 {verdict.agent.sha256[:12]}"
+    return f'<p class="foot" title="{sha256}">Marked in {verdict.seconds:.1f} s: {_text(str(path))}</p>'
 
 
 def _counted(number: int, noun: str) -> str:

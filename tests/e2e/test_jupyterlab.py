@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from course.catalog import PACKAGE, find_checkpoint
 
@@ -227,23 +227,46 @@ def test_an_empty_folder_becomes_a_desk_with_notebook_and_agent_py_side_by_side(
     expect(page.locator(".jp-Dialog, .Toastify__toast")).to_have_count(0)
 
 
-def test_a_click_on_the_place_to_look_at_goes_to_that_line_of_agent_py(desk: Desk, context: BrowserContext) -> None:
+def test_a_click_on_the_place_to_look_at_shows_that_line_and_leaves_the_notebook_in_view(
+    desk: Desk, context: BrowserContext
+) -> None:
     desk.save(STARTER)
     page = open_page(context, desk)
     run_cell(page, "%load_ext course")
     run_cell(page, "%mark 9.1")
     place = page.locator(PANEL).get_by_role("button", name="agent.py, line ")
     place.click()
-    number = (place.text_content() or "").split()[-1]
-    expect(page.locator("#jp-main-statusbar")).to_contain_text(f"Ln {number}, Col 1")
-    assert "NotImplementedError" in STARTER.splitlines()[int(number) - 1]
+    assert "NotImplementedError" in goes_there(page, place, STARTER)
     expect(page.locator(".jp-Dialog")).to_have_count(0)
+
+    desk.save(f"{SOLUTION}\n\n{MISTAKE}")
+    page.get_by_role("button", name="Mark again").click()
+    place = page.locator(PANEL).get_by_role("button", name=f"{CHECKPOINT.test.name}, line ")
+    place.click()
+    assert "assert" in goes_there(page, place, CHECKPOINT.test.read_text(encoding="utf-8"))
+    expect(page.locator(NOTEBOOK)).to_be_visible()
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/workspaces/" in answer.url):
+        page.get_by_role("tab", name=CHECKPOINT.test.name).locator(".lm-TabBar-tabCloseIcon").click()
+
+
+def goes_there(page: Page, place: Locator, source: str) -> str:
+    """The line of `source` that `place` names, once it has the cursor; there are lines in view below it."""
+    number = int((place.text_content() or "").split()[-1])
+    line = source.splitlines()[number - 1]
+    expect(page.locator("#jp-main-statusbar")).to_contain_text(f"Ln {number}, Col 1")
+    editor = page.locator(f"{EDITOR}:visible")
+    shown, whole = editor.locator(".cm-line").filter(has_text=line.strip()).first.bounding_box(), editor.bounding_box()
+    assert shown is not None
+    assert whole is not None
+    assert shown["y"] + shown["height"] < whole["y"] + whole["height"] - 100
+    return line
 
 
 def test_run_all_runs_through_on_the_solution(desk: Desk, context: BrowserContext) -> None:
     desk.save(SOLUTION)
     with desk.marking_once():
         page = open_page(context, desk)
+        page.locator(f"{NOTEBOOK} h1").first.click()  # the menus are about what was used last
         menu(page, "Edit", "Clear Outputs of All Cells")
         menu(page, "Run", "Run All Cells")
         prompts = page.locator(f"{NOTEBOOK} .jp-CodeCell .jp-InputPrompt")
@@ -252,7 +275,7 @@ def test_run_all_runs_through_on_the_solution(desk: Desk, context: BrowserContex
         expect(page.locator("[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
 
 
-def test_the_panel_goes_from_red_to_green_after_an_edit_in_the_editor(
+def test_the_panel_goes_from_red_to_green_after_an_edit_and_says_what_to_run_once_its_kernel_is_gone(
     desk: Desk, context: BrowserContext, asked: list[str]
 ) -> None:
     desk.save(f"{SOLUTION}\n\n{MISTAKE}")
@@ -263,7 +286,8 @@ def test_the_panel_goes_from_red_to_green_after_an_edit_in_the_editor(
     expect(panel).to_contain_text("Lab 9.1 is red.")
     expect(panel).to_contain_text("✘ red")
 
-    page.get_by_role("button", name="Hint 1 of 3 for lab 9.1").click()
+    page.get_by_role("button", name="Hint 1 of 3 for lab 9.1").press("Enter")
+    expect(page.get_by_role("button", name="Hint 2 of 3 for lab 9.1")).to_be_focused()
     expect(page.locator(f"{NOTEBOOK} .course-sheet .hint")).to_contain_text(CHECKPOINT.find_lab("9.1").hints[0][:30])
 
     page.locator(f"{EDITOR} .cm-content").click()
@@ -272,16 +296,28 @@ def test_the_panel_goes_from_red_to_green_after_an_edit_in_the_editor(
     page.keyboard.press("Delete")
     save(page)
     assert (desk.folder / "agent.py").read_text(encoding="utf-8").rstrip() == SOLUTION.rstrip()
-    page.get_by_role("button", name="Mark again").click()
+    page.get_by_role("button", name="Mark again").press("Enter")
     expect(panel).to_contain_text("Lab 9.1 is green.")
     expect(panel).to_contain_text("2/2 tests · 1/1 cell")
+    expect(page.get_by_role("button", name="Mark again")).to_be_focused()
 
+    run_cell(page, "%load_ext course")
+    expect(page.locator(f"{NOTEBOOK} .jp-Notebook-ExecutionIndicator")).to_have_attribute("data-status", "idle")
     stored = panel_text(page, desk)
     assert stored.splitlines()[1].startswith("9.1   ✔ green"), (
         "what the notebook stores is the verdict of the last click"
     )
     assert {urlsplit(address).hostname for address in asked} <= {"localhost", "127.0.0.1", None}
     assert any(address.startswith("ws:") for address in asked)
+
+    again, what_to_run = page.get_by_role("button", name="Mark again"), panel.get_by_text("The kernel has changed.")
+    expect(again).to_be_visible()
+    expect(what_to_run).to_be_hidden()
+    menu(page, "Kernel", "Restart Kernel…")
+    page.get_by_role("button", name="Confirm Kernel Restart").click()
+    expect(what_to_run).to_have_text("The kernel has changed. Run the set-up cell, then %mark 9.1 again.")
+    expect(what_to_run).to_be_visible()
+    expect(again).to_be_hidden()
 
 
 def panel_text(page: Page, desk: Desk) -> str:
@@ -319,9 +355,14 @@ def test_the_live_timeline_moves_while_the_agent_works_and_goes_back_by_the_slid
     assert after is not None
     assert after["width"] > before["width"]
 
+    colours = "svg => ['--tool', '--jp-accent-color0'].map(name => getComputedStyle(svg).getPropertyValue(name))"
+    tool, accent = timeline.locator("svg").evaluate(colours)
+    assert tool == accent, "the theme's, whatever the reader's scheme"
+
     timeline.locator(".noUi-handle").focus()
     page.keyboard.press("Home")
     expect(words).to_have_text(re.compile(r"^t0 of t\d, you: prompt"))
+    assert timeline.locator("svg").bounding_box() == after, "the slider does not jump away"
 
 
 def test_the_server_is_set_to_ask_nobody_outside(desk: Desk, context: BrowserContext) -> None:

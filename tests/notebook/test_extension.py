@@ -32,10 +32,14 @@ class Said:
 
     def __init__(self) -> None:
         self.out = self.err = ""
+        self.streams: list[tuple[str, str]] = []
+        self.traceback: list[str] = []
         self.shown: dict[str, str] = {}
 
     def hear(self, message: dict[str, Any]) -> None:
         content = message["content"]
+        if message["msg_type"] == "stream":
+            self.streams.append((content["name"], content["text"]))
         match message["msg_type"]:
             case "stream" if content["name"] == "stdout":
                 self.out += content["text"]
@@ -43,6 +47,7 @@ class Said:
                 self.err += content["text"]
             case "error":
                 self.err += f"{content['ename']}: {content['evalue']}"
+                self.traceback = content["traceback"]
             case "display_data" | "update_display_data":
                 self.shown[content["transient"]["display_id"]] = content["data"]["text/plain"]
 
@@ -123,7 +128,7 @@ def test_mark_shows_the_rows_of_the_command(kernel: Kernel) -> None:
     shown = kernel.run("%mark 9.1").shown
     assert list(shown) == ["course-mark-09-9.1"]
     (rows,) = shown.values()
-    assert rows.splitlines()[1].startswith("9.1   ○ not attempted  0/2    0/1    ")
+    assert rows.splitlines()[1].startswith("9.1   ○ not attempted  0/2  ")
 
 
 def test_a_second_mark_of_the_same_labs_is_the_same_panel(kernel: Kernel) -> None:
@@ -182,7 +187,7 @@ def test_an_agent_works_on_while_mark_waits(waiting: Kernel, pipes: tuple[Path, 
     assert said.out == "The gate is open.\n"
 
 
-def test_an_interrupt_ends_the_marking_and_says_so(waiting: Kernel, pipes: tuple[Path, Path]) -> None:
+def test_an_interrupt_ends_the_marking_and_says_so_in_one_line(waiting: Kernel, pipes: tuple[Path, Path]) -> None:
     def interrupt() -> psutil.Process:
         process = psutil.Process(int(pipes[0].read_text()))
         os.kill(waiting.pid, signal.SIGINT)
@@ -193,7 +198,81 @@ def test_an_interrupt_ends_the_marking_and_says_so(waiting: Kernel, pipes: tuple
         said = waiting.run("%mark 9.2")
     process.result().wait(SECONDS)
     assert said.shown == {"course-mark-09-9.2": "The marking was interrupted, and decided nothing."}
+    assert said.traceback == ["Interrupted: the marking decided nothing."]
+
+
+INTERRUPT = """
+import asyncio, os, signal, sys, threading, time
+
+def interrupt_once_the_loop_sleeps():
+    main = threading.main_thread().ident
+    while sys._current_frames()[main].f_code.co_name != "select":
+        pass
+    global interrupted
+    interrupted = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_an_interrupt_ends_a_cell_that_only_waits_and_no_agent_in_the_background(kernel: Kernel) -> None:
+    started = kernel.run(
+        INTERRUPT + "from course.agent import ScriptedModel\n"
+        "from course.notebook.finished import Agent\n"
+        "from course.notebook.stage import Held\n"
+        "answer = Held('I am still here.')\n"
+        "run = Agent(model=ScriptedModel([answer])).prompt('Hello?')\n"
+        "await answer.asked.wait()"
+    )
+    assert started.err == ""
+    said = kernel.run("threading.Thread(target=interrupt_once_the_loop_sleeps).start()\nawait asyncio.Event().wait()")
     assert said.err.startswith("CancelledError")
+    after = kernel.run("print(time.monotonic() - interrupted < 5)\nanswer.release.set()\nprint((await run).final_text)")
+    assert (after.out, after.err) == ("True\nI am still here.\n", "")
+
+
+def test_between_two_cells_nothing_wakes_the_loop(kernel: Kernel) -> None:
+    said = kernel.run(
+        "from course.notebook.awake import Waker\n"
+        "(waker,) = (each.__self__ for each in get_ipython().events.callbacks['post_run_cell']\n"
+        "            if isinstance(getattr(each, '__self__', None), Waker))\n"
+        "kept = waker._next\n"
+        "print(kept is None)"
+    )
+    assert said.out == "False\n", "it does while a cell runs"
+    said = kernel.run("print(kept.cancelled())")
+    assert said.out == "True\n"
+
+
+def test_the_set_up_cell_can_be_run_again(kernel: Kernel) -> None:
+    said = kernel.run("%load_ext course")
+    assert (said.out, said.err) == ("", "")
+    assert kernel.run("print(len(get_ipython().events.callbacks['pre_run_cell']))").out == (
+        kernel.run("%load_ext course\nprint(len(get_ipython().events.callbacks['pre_run_cell']))").out
+    )
+
+
+def test_a_panel_says_that_it_is_old_once_a_cell_is_run_after_a_save(kernel: Kernel) -> None:
+    panel = "get_ipython().magics_manager.registry['CourseMagics']._panels['9.1',]._sheet.value"
+    kernel.run("%mark 9.1")
+    assert kernel.run(f"print('has been saved since' in {panel})").out.endswith("False\n")
+    kernel.save(STARTER + "\n")
+    assert kernel.run(f"print('has been saved since' in {panel})").out.endswith("True\n")
+
+
+@pytest.mark.parametrize("asked", ["?", "--help"])
+def test_mark_explains_itself(kernel: Kernel, asked: str) -> None:
+    said = kernel.run(f"%mark {asked}")
+    assert "%mark 9.2        marks one lab" in said.out
+    assert (said.err, said.shown) == ("", {})
+
+
+def test_a_fault_of_the_file_is_said_before_what_the_cell_puts_out(kernel: Kernel) -> None:
+    kernel.run("import agent")
+    kernel.save("def broken(:\n")
+    said = kernel.run("print('the cell')")
+    assert said.streams[0][0] == "stderr"
+    assert said.streams[0][1].startswith("agent.py cannot be loaded: line 1: SyntaxError")
+    assert said.streams[-1] == ("stdout", "the cell\n")
 
 
 def test_a_mark_inside_a_function_or_without_autoawait_is_not_awaited(kernel: Kernel) -> None:

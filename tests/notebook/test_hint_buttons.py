@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import toy
+from ipywidgets import Button
 
 from course.catalog import Lab
 from course.notebook.hints import Hints
@@ -18,7 +19,15 @@ OTHER = Lab("9.2", "Wait", 2, hints=("first", "second", "third"))
 
 @pytest.fixture
 def hints(tmp_path: Path) -> Hints:
-    return Hints(toy.CHECKPOINT, tmp_path)
+    return Hints(toy.CHECKPOINT, tmp_path, Button(description="Mark again"))
+
+
+@pytest.fixture
+def focused(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What had the focus, one after the other."""
+    descriptions: list[str] = []
+    monkeypatch.setattr(Button, "focus", lambda self: descriptions.append(self.description))
+    return descriptions
 
 
 def shown(hints: Hints) -> list[str]:
@@ -66,6 +75,21 @@ def test_not_yet_takes_the_question_back(hints: Hints) -> None:
     assert shown(hints) == ["one", "two"], "it asks again"
 
 
+def test_who_only_presses_enter_is_asked_again_and_never_shown_the_last_hint(hints: Hints, focused: list[str]) -> None:
+    hints.offer(LAB)
+    click(hints, "Hint 1 of 3 for lab 9.1")
+    for _ in range(5):
+        click(hints, focused[-1])
+    assert focused[:4] == ["Hint 2 of 3 for lab 9.1", "Hint 3 of 3 for lab 9.1", "Not yet", "Hint 3 of 3 for lab 9.1"]
+    assert shown(hints) == ["one", "two"]
+
+
+def test_after_the_last_hint_the_focus_is_on_what_is_left_to_press(hints: Hints, focused: list[str]) -> None:
+    up_to_the_last(hints)
+    click(hints, "Show it")
+    assert focused[-1] == "Mark again"
+
+
 def test_each_lab_has_its_own_hints_and_keeps_what_was_shown(hints: Hints) -> None:
     up_to_the_last(hints)
     hints.offer(OTHER)
@@ -92,7 +116,7 @@ def test_a_hint_shown_by_the_command_is_there_already_and_the_next_one_follows(h
 
 
 def test_where_nothing_can_be_kept_hints_are_shown_all_the_same(tmp_path: Path) -> None:
-    hints = Hints(toy.CHECKPOINT, tmp_path / "missing")
+    hints = Hints(toy.CHECKPOINT, tmp_path / "missing", Button())
     hints.offer(LAB)
     click(hints, "Hint 1 of 3 for lab 9.1")
     click(hints, "Hint 2 of 3 for lab 9.1")

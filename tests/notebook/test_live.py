@@ -29,7 +29,9 @@ def moments(widget: LiveTimeline) -> list[str]:
 
 def status(widget: LiveTimeline) -> str:
     """The sentence below the picture."""
-    return re.sub(r"<[^>]*>", "", widget._words.value)
+    found = re.search(r'<div role="status">(.*?)</div>', widget._words.value)
+    assert found is not None
+    return found[1]
 
 
 async def test_it_follows_an_agent_while_it_works() -> None:
@@ -61,6 +63,76 @@ async def test_a_message_that_waits_is_seen_after_the_cell_that_queued_it() -> N
         agent.cancel("Never mind.")
         widget._look()
         assert 'cancel("Never mind.")' in shown(widget)
+        widget.close()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_you_say_while_a_cell_runs_on_is_seen_at_once() -> None:
+    answer = Held("Hello.")
+    async with Agent(model=ScriptedModel([answer, say("Bye.")])) as agent:
+        widget = LiveTimeline(agent)
+        run = agent.prompt("Hi")
+        await answer.asked.wait()
+        for say_it, words in (
+            (lambda: agent.steer("Briefly."), 'steer("Briefly.")'),
+            (lambda: agent.follow_up("More."), 'follow_up("More.")'),
+            (lambda: agent.cancel("Never mind."), 'cancel("Never mind.")'),
+        ):
+            say_it()
+            await drawn(widget, words)
+        answer.release.set()
+        await run
+        assert widget._next_look is None, "nothing looks on once the run has ended"
+        widget.close()
+
+
+async def drawn(widget: LiveTimeline, words: str) -> None:
+    """Return once the picture says these words."""
+    changed = anyio.Event()
+    widget._picture.observe(lambda _: changed.set(), "value")
+    with anyio.fail_after(20):
+        while words not in shown(widget):
+            await changed.wait()
+            changed = anyio.Event()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_closed_one_looks_no_more_though_the_run_goes_on() -> None:
+    answer = Held("Hello.")
+    async with Agent(model=ScriptedModel([answer])) as agent:
+        widget = LiveTimeline(agent)
+        run = agent.prompt("Hi")
+        await answer.asked.wait()
+        assert widget._next_look is not None
+        widget.close()
+        assert widget._next_look is None
+        answer.release.set()
+        await run
+
+
+def frame(widget: LiveTimeline) -> tuple[str | None, str | None, list[str]]:
+    """Width, height and lanes of the picture."""
+    svg = next(ElementTree.fromstring(widget._picture.value).iter("{http://www.w3.org/2000/svg}svg"))
+    lanes = [text.text or "" for text in svg if text.get("class") == "name"]
+    return svg.get("width"), svg.get("height"), lanes
+
+
+async def test_the_picture_keeps_its_size_and_its_lanes_at_every_moment() -> None:
+    tool, gate = slow_tool("wait", "done")
+    async with Agent(model=ScriptedModel([call("c1", "wait"), say("Yes.")]), tools=ToolRegistry([tool])) as agent:
+        widget = LiveTimeline(agent)
+        run = agent.prompt("1?")
+        await until(run, "tool_start")
+        agent.steer("Briefly.")
+        widget._look()
+        gate.set()
+        await run
+        whole = frame(widget)
+        assert whole[2] == ["you", "agent", "model", "wait"]
+        for place in range(widget._slider.max):
+            widget._slider.value = place
+            assert frame(widget) == whole
+            assert moments(widget) == [f"t{number}" for number in range(place + 1)]
         widget.close()
 
 

@@ -42,6 +42,7 @@ def words(verdict: Verdict | None) -> list[tuple[str, str]]:
 
 def test_the_verdict_is_the_one_that_mark_gives_and_it_is_progress(folder: Path) -> None:
     outcome = Marker(CHECKPOINT, folder, ["9.1"]).mark_here()
+    assert outcome is not None
     assert outcome.verdict is not None
     expected = mark(CHECKPOINT, folder / "agent.py", labs=["9.1"])
     assert outcome.verdict.labs == expected.labs
@@ -49,7 +50,7 @@ def test_the_verdict_is_the_one_that_mark_gives_and_it_is_progress(folder: Path)
     assert outcome.saved == (folder / "agent.py").stat().st_mtime
     assert progress.read(CHECKPOINT, folder).labs["9.1"].last == "not_attempted"
     shown = as_text(CHECKPOINT, outcome)
-    assert "9.1   ○ not attempted  0/2    0/1" in shown
+    assert "9.1   ○ not attempted  0/2  " in shown
     assert "course checkpoint 09 --lab 9.1" in shown
     assert "\x1b" not in shown
 
@@ -57,6 +58,7 @@ def test_the_verdict_is_the_one_that_mark_gives_and_it_is_progress(folder: Path)
 def test_a_folder_without_agent_py_is_a_problem_that_says_what_to_type(folder: Path) -> None:
     (folder / "agent.py").unlink()
     outcome = Marker(CHECKPOINT, folder, ()).mark_here()
+    assert outcome is not None
     assert outcome.verdict is None
     assert "course practice 09" in outcome.problem
     assert as_text(CHECKPOINT, outcome) == outcome.problem
@@ -86,12 +88,12 @@ def gate(tmp_path: Path) -> Path:
 @pytest.mark.anyio
 async def test_the_loop_goes_on_while_it_marks(folder: Path, gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stands_in(monkeypatch, f"import sys; sys.exit(open({str(gate)!r}).read())")
-    outcomes: list[Outcome] = []
+    outcomes: list[Outcome | None] = []
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             group.start_soon(anyio.to_thread.run_sync, gate.write_text, "the loop let me end")
             outcomes.append(await Marker(CHECKPOINT, folder, ()).mark())
-    assert [outcome.problem for outcome in outcomes] == ["the loop let me end"]
+    assert outcomes == [Outcome(None, "the loop let me end")]
 
 
 TELLS_ITS_PID = "import os, signal; open({!r}, 'w').write(str(os.getpid())); signal.pause()"
@@ -107,6 +109,27 @@ async def test_a_cancelled_marking_ends_its_process(folder: Path, gate: Path, mo
             group.cancel_scope.cancel()
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(process.wait)
+
+
+@pytest.mark.anyio
+async def test_a_marking_that_is_stopped_gives_nothing_and_ends_its_process(
+    folder: Path, gate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stands_in(monkeypatch, TELLS_ITS_PID.format(str(gate)))
+    marker = Marker(CHECKPOINT, folder, ())
+    outcomes: list[Outcome | None] = []
+
+    async def mark() -> None:
+        outcomes.append(await marker.mark())
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(mark)
+            process = psutil.Process(int(await anyio.to_thread.run_sync(gate.read_text)))
+            marker.stop()
+            await anyio.to_thread.run_sync(process.wait)
+    assert outcomes == [None]
+    marker.stop()  # with nothing under way it does nothing
 
 
 def test_an_interrupted_marking_ends_its_process(folder: Path, gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:

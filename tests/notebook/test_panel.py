@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 import toy
+from msgspec.structs import replace
 
 from course.catalog import Lab
 from course.marking.verdict import LabVerdict, Marked, Verdict, Versions, Word
 from course.notebook import panel
 from course.notebook.marker import Marker, Outcome, as_text
 from course.notebook.panel import Panel
+from course.practice import progress
 
 
 class Script(Marker):
@@ -24,6 +28,7 @@ class Script(Marker):
     def __init__(self, home: Path, *outcomes: Outcome) -> None:
         super().__init__(toy.lay(home), home, ["42.1"])
         self._left = list(outcomes)
+        self._is_stopped = False
         self.asked, self.release = threading.Event(), threading.Event()
         self.release.set()
         self.threads: list[threading.Thread] = []
@@ -34,11 +39,15 @@ class Script(Marker):
                 await anyio.lowlevel.checkpoint()
         return self._left.pop(0)
 
-    def mark_here(self) -> Outcome:
+    def mark_here(self) -> Outcome | None:
         self.threads.append(threading.current_thread())
         self.asked.set()
         assert self.release.wait(20)
-        return self._left.pop(0)
+        return None if self._is_stopped else self._left.pop(0)
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        self.release.set()
 
 
 def outcome(word: Word) -> Outcome:
@@ -52,15 +61,12 @@ class Shown:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[tuple[str, str, str]] = []
-        self.updated = threading.Event()
         for name in ("display", "update_display"):
             monkeypatch.setattr(panel, name, self._recorder(name))
 
     def _recorder(self, name: str) -> Any:
         def record(shown: Panel, *, display_id: str) -> None:
             self.calls.append((name, display_id, shown._repr_mimebundle_()["text/plain"]))
-            if name == "update_display":
-                self.updated.set()
 
         return record
 
@@ -102,26 +108,96 @@ def test_a_problem_is_said_and_is_no_verdict(tmp_path: Path, shown: Shown) -> No
     assert drawn._repr_mimebundle_()["text/plain"] == "There is no <agent.py>."
 
 
-def test_a_click_marks_in_a_thread_of_its_own(tmp_path: Path, shown: Shown) -> None:
+@pytest.fixture
+def clicked(tmp_path: Path, shown: Shown) -> Iterator[tuple[Panel, Script]]:
+    """A panel that was red, and marks again since a click: it waits for `release`, or for `stop()`."""
     script = Script(tmp_path, outcome("red"), outcome("green"))
     drawn = Panel(script)
     drawn.mark_here()
     script.asked.clear()
     script.release.clear()
-    shown.updated.clear()
+    shown.calls.clear()
     button(drawn, "Mark again").click()  # returns, though the marking waits
     assert script.asked.wait(20)
-    assert "Marking agent.py …" in drawn._sheet.value
-    assert "42.1" in drawn._sheet.value, "what was found last stays in sight"
-    button(drawn, "Marking …").click()  # one at a time: this one starts nothing
+    yield drawn, script
     script.release.set()
-    assert shown.updated.wait(20)
-    for thread in script.threads[1:]:
-        thread.join(20)
+    finish(script)
+
+
+def finish(script: Script) -> None:
+    """Wait until the threads of clicks have ended."""
+    for thread in script.threads:
+        if thread is not threading.main_thread():
+            thread.join(20)
+
+
+def test_a_click_marks_in_a_thread_of_its_own_and_what_was_found_is_old_meanwhile(
+    clicked: tuple[Panel, Script],
+) -> None:
+    drawn, script = clicked
+    assert "Marking agent.py …" in drawn._sheet.value
+    assert "<progress" in drawn._sheet.value
+    assert re.search(r'<div class="old"><p>Found before that:</p>.*42\.1', drawn._sheet.value)
+    script.release.set()
+    finish(script)
     assert "Lab 42.1 is green." in drawn._sheet.value
+    assert 'class="old"' not in drawn._sheet.value
+    assert "<progress" not in drawn._sheet.value
     assert button(drawn, "Mark again")
     assert script.threads[0] is threading.main_thread()
     assert [thread.name for thread in script.threads[1:]] == ["marking"]
+
+
+def test_a_click_while_it_marks_stops_it_and_nothing_is_decided(clicked: tuple[Panel, Script]) -> None:
+    drawn, script = clicked
+    button(drawn, "Stop").click()
+    finish(script)
+    assert "The marking was stopped, and decided nothing." in drawn._sheet.value
+    assert re.search(r'<div class="old"><p>Found before that:</p>.*42\.1', drawn._sheet.value)
+    assert button(drawn, "Mark again")
+    assert len(script.threads) == 2
+
+
+def test_a_click_leaves_the_button_where_it_is_and_the_next_cell_stores_what_it_found(
+    clicked: tuple[Panel, Script], shown: Shown
+) -> None:
+    drawn, script = clicked
+    drawn.look()
+    assert shown.calls == [], "a cell that is run meanwhile stores nothing"
+    script.release.set()
+    finish(script)
+    assert shown.calls == [], "stored, it would be drawn anew, and the button would lose the focus"
+    drawn.look()
+    assert shown.calls == [
+        ("update_display", "course-mark-42-42.1", as_text(drawn._marker.checkpoint, outcome("green")))
+    ]
+    drawn.look()
+    assert len(shown.calls) == 1
+
+
+def test_a_file_saved_since_makes_what_was_found_old_at_the_next_look(
+    tmp_path: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = Panel(Script(tmp_path, outcome("red")))
+    drawn.mark_here()
+    for saved in (None, 1.0):
+        monkeypatch.setattr(panel, "saved_at", lambda _, saved=saved: saved)
+        drawn.look()
+        is_old = saved is None
+        assert ("agent.py has been saved since it was marked. Press Mark again." in drawn._sheet.value) is is_old
+        assert ('class="old"' in drawn._sheet.value) is is_old
+        assert ("Lab 42.1 is red." in drawn._sheet.value) is not is_old
+
+
+def test_a_green_lab_names_the_one_that_is_left_in_the_kept_progress(tmp_path: Path, shown: Shown) -> None:
+    for names, left in ((("42.1",), "lab 42.2"), (("42.1", "42.2"), "Lab 42.3")):
+        labs = tuple(LabVerdict(name, "", "green", 1, 1) for name in names)
+        found = outcome("green")
+        assert found.verdict is not None
+        drawn = Panel(Script(tmp_path, found))
+        progress.record(drawn._marker.checkpoint, tmp_path, replace(found.verdict, labs=labs))
+        drawn.mark_here()
+        assert left in drawn._sheet.value
 
 
 @pytest.mark.anyio

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import ExecutionInfo
 from toy import CHECKPOINT, SOLUTION, replaced
 
 from course import stand_in
@@ -28,8 +29,12 @@ class Desk:
     def save(self, source: str) -> None:
         self.agent_py.write_text(source, encoding="utf-8")
 
+    def tell(self, source: str) -> None:
+        """What IPython does before it runs a cell."""
+        self.reloader.before_cell(ExecutionInfo(source, False, False, True, None))
+
     def cell(self, source: str) -> None:
-        self.reloader.before_cell()
+        self.tell(source)
         exec(source, self.names)
 
 
@@ -80,6 +85,26 @@ def test_objects_and_subclasses_of_the_old_code_are_named_and_left_as_they_are(
     desk.save(SOLUTION + "\nMORE = 1\n")
     desk.cell("")
     assert "make them again: mine, Loud." in capsys.readouterr().out, "an object of the second version is old by now"
+
+
+def test_what_the_cell_itself_makes_anew_is_not_called_old(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    desk.cell("from agent import Counter; mine = Counter(); other = Counter()\nclass Loud(Counter): pass")
+    desk.save(TWICE)
+    desk.cell("mine = Counter()\nclass Loud(Counter): pass")
+    assert "make them again: other." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cell", ["%mark", "%mark 9.1\n", "# my marks\n\n%mark 9.1\n%mark 9.2"])
+def test_before_a_cell_that_only_marks_nothing_is_loaded_and_nothing_said(
+    desk: Desk, capsys: pytest.CaptureFixture[str], cell: str
+) -> None:
+    desk.cell("from agent import Counter")
+    desk.save(TWICE)
+    desk.tell(cell)
+    assert capsys.readouterr() == ("", "")
+    desk.cell("two = Counter().add()")
+    assert desk.names["two"] == 2
+    assert "is loaded" in capsys.readouterr().out
 
 
 def test_a_name_that_the_new_file_lacks_stays_and_is_named(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,11 +9,13 @@ from html.parser import HTMLParser
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 from toy import CHECKPOINT
 
+from course.catalog import Lab
 from course.marking.verdict import SYMBOLS, LabVerdict, Marked, Verdict, Versions, Word, overall
 from course.notebook.marker import Outcome
-from course.notebook.sheet import CSS, framed, headline, hint, rows, says
+from course.notebook.sheet import CSS, framed, gone, headline, hint, old, rows, says
 
 AGENT = "/home/ada/practice/42/agent.py"
 TITLES = {lab.id: lab.title for lab in CHECKPOINT.labs}
@@ -55,7 +57,7 @@ class Tags(HTMLParser):
 @pytest.mark.parametrize("word", get_args(Word))
 def test_every_state_is_a_symbol_and_a_word_and_not_a_colour_alone(word: Word) -> None:
     shown = words(drawn(lab("42.1", word)))
-    assert f"{SYMBOLS[word]} {word.replace('_', ' ')} 42.1 Count 1/2 tests · 0/1 cell" in shown
+    assert f"{SYMBOLS[word]} {word.replace('_', ' ')} 42.1 Count 1/2 tests · –/1 cell" in shown
     assert f".{word}" in CSS
 
 
@@ -94,11 +96,34 @@ def test_markup_in_a_problem_or_a_line_of_ours_is_shown_too() -> None:
     assert "<img" not in rows(CHECKPOINT, Outcome(None, HOSTILE), {}) + says(HOSTILE)
 
 
-def test_a_place_beside_the_marked_file_is_a_link_that_jupyterlab_follows() -> None:
-    drawing = drawn(lab("42.1", "red", "x", f"{AGENT}:7"))
+def goes_to(drawing: str) -> list[dict[str, str]]:
+    """Where a click on the place goes, one after the other."""
     arguments = re.search('data-commandlinker-args="([^"]*)"', drawing)
     assert arguments is not None
-    assert json.loads(html.unescape(arguments[1])) == {"path": "agent.py", "id": "#line=6"}  # counted from 0
+    assert 'data-commandlinker-command="apputils:run-all-enabled"' in drawing
+    given, places = json.loads(html.unescape(arguments[1])), []
+    while given is not None:
+        assert given["commands"][0] == "rendermime:handle-local-link"
+        places.append({key: given["args"][key] for key in ("path", "id") if key in given["args"]})
+        given = given["args"] if given["commands"][-1] == "apputils:run-all-enabled" else None
+    return places
+
+
+def test_a_click_on_a_place_goes_some_lines_too_far_and_back_so_that_there_is_code_below_it() -> None:
+    assert goes_to(drawn(lab("42.1", "red", "x", f"{AGENT}:7"))) == [
+        {"path": "agent.py", "id": "#line=18"},  # counted from 0
+        {"path": "agent.py", "id": "#line=6"},
+    ]
+
+
+def test_a_test_file_is_opened_from_the_pane_of_agent_py_and_so_not_over_the_notebook() -> None:
+    test = AGENT.replace("agent.py", "test_42_toy.py")
+    assert goes_to(drawn(lab("42.1", "red", "x", f"{test}:7"))) == [
+        {"path": "agent.py"},
+        {"path": "test_42_toy.py"},
+        {"path": "test_42_toy.py", "id": "#line=18"},
+        {"path": "test_42_toy.py", "id": "#line=6"},
+    ]
 
 
 def test_a_place_elsewhere_is_text() -> None:
@@ -107,14 +132,57 @@ def test_a_place_elsewhere_is_text() -> None:
     assert "Where /opt/course/test_42_toy.py:9" in words(drawing)
 
 
-def test_the_marked_file_is_named_with_its_hash_and_the_time_it_was_saved() -> None:
-    shown = words(drawn(lab("42.1", "green")))
-    assert f"{AGENT}, sha256 abababababab, as it was saved at " in shown
-    assert "What your editor has not saved does not count." in shown
+def test_when_it_was_saved_is_said_first_and_the_hash_is_for_whoever_looks_for_it() -> None:
+    drawing = drawn(lab("42.1", "not_attempted", "x"))
+    assert re.match(r"Marked as saved at \d\d:\d\d:\d\d; what is not saved does not count\. ○", words(drawing))
+    assert words(drawing).endswith(f"Marked in 1.2 s: {AGENT}")
+    assert 'title="sha256 abababababab"' in drawing
 
 
-def test_a_file_saved_again_meanwhile_is_said() -> None:
-    assert "It has been saved again since" in words(drawn(lab("42.1", "green"), saved=None))
+def test_what_was_found_before_is_said_to_be_old() -> None:
+    assert words(old(drawn(lab("42.1", "green"), saved=None))).startswith("Found before that: ✔ green 42.1")
+    assert old("") == ""
+
+
+def test_a_panel_without_a_kernel_says_what_to_run_and_only_then() -> None:
+    assert words(gone("%mark 42.1")) == "The kernel has changed. Run the set-up cell, then %mark 42.1 again."
+    assert ".course-sheet .gone { display: none; }" in CSS
+    assert re.search(r"\.jupyter-widgets-disconnected [^{]*\.gone { display: block", CSS)
+
+
+@pytest.mark.parametrize(
+    ("message", "next"),
+    [
+        (
+            "Lab 42.2 needs lab 42.1, which is not written yet (Lab 42.1: count).\n"
+            "First: course checkpoint 42 --lab 42.1",
+            "Write lab 42.1 first, save, and run %mark 42.1 .",
+        ),
+        (
+            "Lab 42.1 stopped the tests before this one. First: course checkpoint 42 --lab 42.1",
+            "Mend lab 42.1 first, save, and run %mark 42.1 .",
+        ),
+        (
+            "agent.py could not be read, so no test ran. See lab 42.1.",
+            "Mend lab 42.1 first, save, and run %mark 42.1 .",
+        ),
+    ],
+)
+def test_a_lab_that_needs_another_one_names_it_for_the_notebook(message: str, next: str) -> None:
+    shown = words(drawn(lab("42.2", "not_run", message)))
+    assert f"Next {next}" in shown
+    assert "course checkpoint" not in shown
+
+
+def test_what_a_learner_printed_names_no_lab_to_go_to_first() -> None:
+    shown = words(drawn(lab("42.2", "red", "Expected: x.\nCame: y. See lab 42.1.")))
+    assert "See lab 42.1." in shown
+    assert "Next Mend agent.py" in shown
+
+
+def test_cells_that_nobody_looked_at_are_not_counted() -> None:
+    assert "0/2 tests · –/1 cell" in words(drawn(replace(lab("42.1", "red", "x"), tests=0)))
+    assert "2/2 tests · 0/1 cell" in words(drawn(replace(lab("42.1", "red", "x"), tests=2)))
 
 
 def test_the_headline_counts_what_is_required() -> None:
@@ -126,15 +194,20 @@ def test_the_headline_counts_what_is_required() -> None:
     )
 
 
-def test_with_every_lab_green_it_says_where_to_go() -> None:
-    everything = drawn(*(lab(id, "green") for id in TITLES))
-    assert "All labs are green. In a terminal, course shows what comes next." in words(everything)
-    assert "Go on with the next lab, or run %mark for all of them." in words(drawn(lab("42.1", "green")))
+@pytest.mark.parametrize(
+    ("left", "next"),
+    [
+        (CHECKPOINT.labs[1], "Go on with lab 42.2, Wait, then run %mark 42.2 ."),
+        (CHECKPOINT.labs[2], "All required labs are green. Lab 42.3, Show, is optional: %mark 42.3 ."),
+        (None, "All labs are green. In a terminal, course shows what comes next."),
+    ],
+)
+def test_when_all_is_green_the_next_lab_is_the_one_that_is_left(left: Lab | None, next: str) -> None:
+    outcome = Outcome(verdict(lab("42.1", "green")), "", 1.0)
+    assert f"Next {next}" in words(rows(CHECKPOINT, outcome, {}, left))
 
 
 def test_a_hint_says_its_level_and_sets_code_as_code() -> None:
-    from msgspec.structs import replace
-
     hinted = replace(CHECKPOINT.labs[0], hints=("Use `a < b`.", "More."))
     assert words(hint(hinted, 1)) == "Hint 1 of 2 for lab 42.1 Use a < b ."
     assert "<code>a &lt; b</code>" in hint(hinted, 1)

@@ -27,7 +27,7 @@ from course.agent import (
     tool,
 )
 from course.notebook.moments import tell
-from course.notebook.picture import draw
+from course.notebook.picture import PAGE_STYLE, draw, inline
 from course.notebook.stage import Held, slow_tool, until
 from course.notebook.timeline import Timeline, as_text
 
@@ -277,6 +277,24 @@ async def test_the_html_form_is_one_image_with_its_words_beside_it_and_loads_not
     ElementTree.fromstring(unquote(image[2].replace("&#x27;", "'").replace("&amp;", "&")))
     assert re.findall(r"https?://[^\s\"'%]+", unquote(page)) == ["http://www.w3.org/2000/svg"], "a name, never fetched"
     assert "<script" not in unquote(page)
+
+
+async def test_it_is_made_smaller_to_fit_and_no_smaller_than_can_be_read() -> None:
+    timeline = await two_runs()
+    width = int(ElementTree.fromstring(timeline.svg).get("width", "0"))
+    for page in (inline(timeline.svg), timeline._repr_mimebundle_()["text/html"]):
+        assert f"min-width: {round(0.7 * width)}px" in page
+        assert re.search(r"max-width: 100%;.* height: auto", page)
+    assert 0.7 * width < 580, "the opening's picture fits the pane that `course lab` gives it"
+
+
+async def test_in_jupyterlabs_page_the_theme_decides_about_every_colour() -> None:
+    page = inline((await two_runs()).svg)
+    assert page.index(PAGE_STYLE) < page.index("<svg")
+    for name in ("model", "tool", "wait", "stop"):
+        assert re.search(rf"\[data-jp-theme-light\] svg[^}}]*--{name}: var\(--jp-[a-z]+-color0, #", PAGE_STYLE)
+    for light, scheme in (("true", "light"), ("false", "dark")):
+        assert f'[data-jp-theme-light="{light}"] img.agent-timeline {{ color-scheme: {scheme}; }}' in PAGE_STYLE
 
 
 async def test_a_recording_that_is_not_over_is_drawn_at_every_point() -> None:
