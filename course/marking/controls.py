@@ -109,7 +109,10 @@ class Unlike:
 
 
 _ATOMS = frozenset({int, float, complex, str, bytes, bytearray, type(None), bool})
-_HONEST = {object.__eq__, *(kind.__eq__ for kind in _ATOMS)}
+_CONTAINERS = (tuple, list, set, frozenset, dict)
+_HONEST = {kind.__eq__ for kind in (object, msgspec.Struct, *_ATOMS, *_CONTAINERS)}
+"""They compare what they hold, which is looked at as well."""
+
 _UNLIKELY: dict[type, Any] = {
     int: secrets.randbits(120),
     float: secrets.randbits(60) / 7,
@@ -119,7 +122,6 @@ _UNLIKELY: dict[type, Any] = {
     list: [secrets.token_hex()],
     dict: {secrets.token_hex(): None},
 }
-_CONTAINERS = (tuple, list, set, frozenset, dict)
 
 
 def equal_to_anything(values: list[Any], limit: int = 500) -> object | None:

@@ -102,9 +102,8 @@ def run_focused(
         controls=controls_file.name,
         order=tuple(_order(labs, tests, controls)),
     )
-    with contained:
-        contained.ask(request, str(learner))
-        return FocusedRun(tuple(tests), controls, listen(contained, limits, (IMPORT, COLLECT)))
+    contained.ask(request, str(learner))
+    return FocusedRun(tuple(tests), controls, listen(contained, limits, (IMPORT, COLLECT)))
 
 
 def _order(labs: Sequence[str], tests: Sequence[FocusedTest], controls: ControlTests) -> Iterator[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -36,6 +38,10 @@ _OPTIONS = (
     *("-pno:" + name for name in ("cacheprovider", "terminal", "doctest", "junitxml", "pastebin", "legacypath")),
 )
 """Nothing of the learner's folder or machine reaches pytest: no conftest, no configuration, no plugin but ours."""
+
+
+_STEP = "@py_"
+"""How the variables begin in which pytest's rewriting keeps what an assert's expression came through."""
 
 
 def run(reporter: Reporter) -> None:
@@ -138,10 +144,12 @@ class _Plugin:
         except BaseException:
             return None
 
-    def pytest_assertion_pass(self) -> None:
-        """After an assert that held: the values it compared must not be equal to just anything."""
+    def pytest_assertion_pass(self, orig: str) -> None:
+        """After an assert that held: what it compared must not be equal to just anything."""
         frame = _asserting_frame()
-        rigged = equal_to_anything(list(frame.f_locals.values())) if frame else None
+        found = frame.f_locals if frame else {}
+        compared = [value for name, value in found.items() if name.startswith(_STEP) or name in _names(orig)]
+        rigged = equal_to_anything(compared)
         if rigged is not None and self._outcome == "passed":
             self._outcome = "failed"
             self._fault = Fault("EqualToAnything", type(rigged).__name__)
@@ -174,6 +182,12 @@ class _Rewritten:
             if self._files.get(path, (b"",))[0] != content:
                 with contextlib.suppress(SyntaxError):  # told when it is collected
                     self._files[path] = content, self._rewrite(path, self._config)
+
+
+@functools.cache
+def _names(expression: str) -> frozenset[str]:
+    """The names in an assert's expression, whatever they name."""
+    return frozenset(re.findall(r"[^\W\d]\w*", expression))
 
 
 def _shuffle_alike() -> None:

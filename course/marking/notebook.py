@@ -243,7 +243,6 @@ def run_notebook(
     request = NotebookRequest(checkpoint, source, steps.all, limits.step)
     if kernel == "real":  # that process has the limit too, and stops the kernel itself; ours is the backstop
         limits = Limits(limits.start, limits.step + 5, limits.total)
-    with contained:
-        enough.ends(contained)
-        contained.ask(request, str(learner))
-        return NotebookRun(steps, listen(contained, limits, steps.ids, enough.ran))
+    enough.ends(contained)
+    contained.ask(request, str(learner))
+    return NotebookRun(steps, listen(contained, limits, steps.ids, enough.ran))

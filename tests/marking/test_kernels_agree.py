@@ -73,15 +73,10 @@ def test_both_kernels_find_the_same(tmp_path: Path, sample: Sample) -> None:
 def _found(checkpoint: Checkpoint, sample: Sample, folder: Path, kernel: Kernel) -> list[tuple[str, int]]:
     labs = [lab.id for lab in checkpoint.labs]
     workspace(checkpoint, sample.content, folder)
-    run = run_notebook(
-        steps_of(find_cells(checkpoint, labs)),
-        kernel,
-        checkpoint,
-        sample.content,
-        folder / "agent.py",
-        Limits(step=2) if "timed_out" in sample.words else Limits(),
-        Contained(role(kernel), folder=folder),
-        Enough(),
-    )
+    with Contained(role(kernel), folder=folder) as contained:
+        limits = Limits(step=2) if "timed_out" in sample.words else Limits()
+        steps = steps_of(find_cells(checkpoint, labs))
+        path = folder / "agent.py"
+        run = run_notebook(steps, kernel, checkpoint, sample.content, path, limits, contained, Enough())
     found = notebook_findings(Place(checkpoint, folder / "agent.py"), run, labs)
     return [(found[lab].word, found[lab].passed) for lab in labs]
