@@ -5,18 +5,22 @@ What only one command needs is imported there: marking starts its processes befo
 
 from __future__ import annotations
 
+import contextlib
 import io
-import shlex
+import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
+from course import __version__
 from course.catalog import Checkpoint, Lab, checkpoints, find_checkpoint, find_lab
-from course.errors import CourseError
+from course.errors import CannotMarkError, CourseError
 from course.workspace import checkpoint_in
 
 if TYPE_CHECKING:
@@ -25,26 +29,69 @@ if TYPE_CHECKING:
     from course.marking.verdict import Verdict
     from course.practice.reset import Done
 
+
+class Commands(TyperGroup):
+    """The commands. A number in the place of one is answered with those that take it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        id = args[0]
+        if not id[:1].isdigit():
+            return super().resolve_command(ctx, args)
+        checkpoint, lab = _find(id)
+        if lab is not None:
+            raise CourseError(f"{id} is a lab. To mark it:\n  course checkpoint {checkpoint.id} --lab {lab.id}")
+        raise CourseError(
+            f"{id} is a checkpoint. To open it:\n  course lab {checkpoint.id}\n"
+            f"To mark it:\n  course checkpoint {checkpoint.id}"
+        )
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and have all of its output written before its exit code is."""
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                _flush()
+        except OSError as error:
+            raise _cannot_go_on(error) from error
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Agent Labs: build an LLM agent that stays alive, one lab at a time. Type `course` to see where you are.",
     epilog="Exit codes: 0 all green, 1 something is not green, 2 wrong usage, 3 could not mark.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: its dim and coloured words cannot be read on every background
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Number = Annotated[str, typer.Argument(metavar="NN", help="The checkpoint's number, such as 09.")]
-NumberOrHere = Annotated[
-    str | None,
-    typer.Argument(metavar="NN", help="The checkpoint's number, such as 09. By default the one of this folder."),
+
+def _as_folder(path: Path | None) -> Path | None:
+    """The folder that is meant by it, or by the agent.py in it."""
+    if path is None or path.is_dir() or not path.exists():
+        return path
+    if path.name != "agent.py":
+        raise typer.BadParameter(f"{path} is neither a folder nor an agent.py.")
+    return path.parent
+
+
+NUMBER = "The checkpoint's number, such as 09. By default the one of this folder, or the one to go on with."
+Number = Annotated[str | None, typer.Argument(metavar="NN", help=NUMBER)]
+NumberOrLab = Annotated[
+    str | None, typer.Argument(metavar="NN", help=f"{NUMBER} A lab's id, such as 9.2, stands for that lab alone.")
 ]
 Folder = Annotated[
-    Path | None, typer.Option("--in", metavar="DIR", help="The folder with agent.py; practice/NN by default.")
+    Path | None,
+    typer.Option("--in", metavar="DIR", callback=_as_folder, help="The folder with agent.py; practice/NN by default."),
 ]
 
 
 def main() -> None:
-    """Run the command and exit with its documented code; 130 when interrupted, with nothing left behind."""
+    """Run the command and exit with its documented code; 130 when interrupted, with nothing left behind.
+
+    Output that cannot be written ends it with 3 and one line; a reader that has had enough, with no line.
+    """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP
             signal.signal(getattr(signal, name), _end)
@@ -52,10 +99,35 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a ✔ must not end the command
             stream.reconfigure(errors="replace")
     try:
-        app()
+        try:
+            app()
+        except OSError as error:  # while help was printed: anything else is caught below it
+            raise _cannot_go_on(error) from error
     except CourseError as error:
-        print(error, file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(error, end="\n" if str(error) else "", file=sys.stderr, flush=True)  # a closed pipe has no text
+        _forget_output()
         raise SystemExit(error.exit_code) from None
+
+
+def _cannot_go_on(error: OSError) -> CannotMarkError:
+    if isinstance(error, BrokenPipeError):
+        return CannotMarkError("")
+    place = f" ({error.filename})" if error.filename is not None else ""
+    return CannotMarkError(f"The command cannot go on: {error.strerror or error}{place}.")
+
+
+def _forget_output() -> None:
+    """What could not be written is not tried again at the end, which would be told on standard error."""
+    try:
+        _flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # as it is when the shell closed it
+        sys.stdout.flush()
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -64,8 +136,19 @@ def _end(signum: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + signum)
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"course {__version__}")
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
-def where(context: typer.Context) -> None:
+def where(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Agent Labs: build an LLM agent that stays alive, one lab at a time.
 
     Without a command: where you are, and what to type next.
@@ -76,9 +159,15 @@ def where(context: typer.Context) -> None:
         overview.show(_console(), overview.standings(checkpoints(), Path.cwd()))
 
 
-@app.command()
+@app.command("help", hidden=True)
+def help_command(command: Annotated[str | None, typer.Argument(metavar="COMMAND")] = None) -> None:
+    """Show the help of a command, or of all."""
+    app([*([command] if command else []), "--help"])
+
+
+@app.command(short_help="Lay the practice folder of a checkpoint.")
 def practice(
-    number: Number,
+    number: Number = None,
     into: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to; practice/NN by default.")] = None,
 ) -> None:
     """Lay the practice folder of a checkpoint: its notebook, its tests, and the agent.py that you will write.
@@ -86,25 +175,30 @@ def practice(
     Nothing that is already there is ever overwritten.
     """
     from course.marking.table import near
-    from course.practice.folder import lay, practice_folder
+    from course.practice.folder import lay, option
 
-    checkpoint = find_checkpoint(number)
-    folder = into or practice_folder(checkpoint, Path.cwd())
+    checkpoint, _ = _chosen(number)
+    folder = _folder(checkpoint, into)
     laid = lay(checkpoint, folder)
     for path in laid.written:
         print(f"written  {near(str(path))}")
     for path in laid.kept:
-        print(f"kept     {near(str(path))} (it was there, and was not touched)")
-    print(f"\nNext:  {checkpoint.title}: type  course lab {checkpoint.id}" if into is None else _into(checkpoint, into))
+        print(f"kept     {near(str(path))}")
+    if laid.kept:
+        print("What is kept was there before, and was not touched.")
+    print()
+    if where := option(checkpoint, folder):
+        _say("Next: write agent.py there, then type", f"course checkpoint {checkpoint.id}{where}")
+    else:
+        _say("Next: to open it in JupyterLab, type", f"course lab {checkpoint.id}")
 
 
-def _into(checkpoint: Checkpoint, folder: Path) -> str:
-    return f"\nNext:  write agent.py there, then type  course checkpoint {checkpoint.id} --in {folder}"
-
-
-@app.command("checkpoint")
+@app.command("checkpoint", short_help="Mark your agent.py.")
 def checkpoint_command(
-    number: NumberOrHere = None,
+    number: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NN", help=f"{NUMBER} A lab's id, such as 9.2, marks that lab only."),
+    ] = None,
     lab: Annotated[list[str] | None, typer.Option(metavar="N.M", help="Mark this lab only. May be repeated.")] = None,
     folder: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -119,16 +213,16 @@ def checkpoint_command(
     """
     from course.marking.mark import mark
     from course.marking.verdict import exit_code
-    from course.practice.folder import find_agent, practice_folder
+    from course.practice.folder import find_agent
 
-    checkpoint = _chosen(number)
-    where = folder or practice_folder(checkpoint, Path.cwd())
-    verdict = mark(checkpoint, find_agent(checkpoint, where), labs=lab or (), kernel=kernel)
+    checkpoint, labs = _chosen_labs(number or (), lab or (), folder)
+    where = _folder(checkpoint, folder)
+    verdict = mark(checkpoint, find_agent(checkpoint, where), labs=labs, kernel=kernel)
     _record(checkpoint, where, verdict)
     if as_json:
         print(verdict.json())
     else:
-        _show(checkpoint, verdict, folder)
+        _show(checkpoint, verdict, where)
     raise typer.Exit(exit_code(verdict))
 
 
@@ -144,22 +238,25 @@ def _record(checkpoint: Checkpoint, folder: Path, verdict: Verdict) -> None:
         print(f"Your progress could not be kept in {folder}: {error.strerror or error}.", file=sys.stderr)
 
 
-def _show(checkpoint: Checkpoint, verdict: Verdict, folder: Path | None) -> None:
+def _show(checkpoint: Checkpoint, verdict: Verdict, folder: Path) -> None:
     from course.marking.notebook import count_cells
-    from course.marking.table import show
+    from course.marking.table import show, without_import
+    from course.practice.folder import option
 
-    command = f"course checkpoint {checkpoint.id}{_in(folder)}"
-    show(_console(), verdict, checkpoint, count_cells(checkpoint), command)
+    where = option(checkpoint, folder)
+    show(_console(), verdict, checkpoint, count_cells(checkpoint), f"course checkpoint {checkpoint.id}{where}")
     first = next((lab for lab in verdict.labs if not lab.is_green), None)
     hints = checkpoint.find_lab(first.lab).hints if first and first.verdict != "error" else ()
-    if first and hints:
-        print(f"Stuck?  Type  course hint {first.lab}{_in(folder)}")
+    if first and hints and not without_import(verdict):
+        _say("Stuck? Type", f"course hint {first.lab}{where}")
 
 
-@app.command("lab")
+@app.command("lab", short_help="Open a checkpoint in JupyterLab.")
 def lab_command(
-    number: NumberOrHere = None,
-    port: Annotated[int | None, typer.Option(help="The port to serve on; a free one by default.")] = None,
+    number: Number = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port to serve on; a free one by default.")
+    ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address; open no browser.")] = False,
 ) -> None:
     """Open JupyterLab on the practice folder, with the notebook and agent.py side by side.
@@ -169,37 +266,38 @@ def lab_command(
     from course.practice.desk import sit_down
     from course.practice.folder import lay, practice_folder
 
-    checkpoint = _chosen(number)
+    checkpoint, _ = _chosen(number)
     folder = practice_folder(checkpoint, Path.cwd())
     lay(checkpoint, folder)
     raise typer.Exit(sit_down(checkpoint, folder, port=port, browser=not no_browser))
 
 
-@app.command("watch")
+@app.command("watch", short_help="Mark your agent.py now and on every save.")
 def watch_command(
-    number: NumberOrHere = None,
+    number: NumberOrLab = None,
     folder: Folder = None,
     poll: Annotated[bool, typer.Option("--poll", help="Look for saves now and then, without file events.")] = False,
 ) -> None:
     """Mark your agent.py now and on every save, until you press q.
 
-    Keys: h for a hint, n for the next lab once this one is green, l for the list of labs, q to quit. Where there is no
-    terminal, it prints a line for each marking and ends with Ctrl-C.
+    Keys: h for a hint, n for the next lab once this one is green, l for the list of labs, b to go back from these, q to
+    quit. Where there is no terminal, it prints a line for each marking and ends with Ctrl-C.
     """
     from course.marking.notebook import count_cells
-    from course.practice.folder import find_agent, practice_folder
+    from course.practice.folder import find_agent
     from course.practice.screen import Lines, Screen
     from course.practice.watch import watch
 
-    checkpoint = _chosen(number)
-    where = folder or practice_folder(checkpoint, Path.cwd())
+    checkpoint, lab = _chosen(number, folder=folder)
+    where = _folder(checkpoint, folder)
     find_agent(checkpoint, where)
     console = _console()
     has_keys = console.is_terminal and sys.stdin is not None and sys.stdin.isatty()
-    watch(checkpoint, where, Screen(console, count_cells(checkpoint)) if has_keys else Lines(console), poll=poll)
+    show = Screen(console, count_cells(checkpoint)) if has_keys else Lines(console)
+    watch(checkpoint, where, show, lab=lab.id if lab else "", poll=poll)
 
 
-@app.command("hint")
+@app.command("hint", short_help="Show the next hint for a lab.")
 def hint_command(
     lab: Annotated[
         str | None, typer.Argument(metavar="N.M", help="The lab, such as 9.2. By default the one to go on with.")
@@ -209,55 +307,55 @@ def hint_command(
 ) -> None:
     """Show the next hint for a lab. There are three, and it remembers which you have seen."""
     from course.practice import hints, progress
+    from course.practice.folder import option
 
-    checkpoint, of = find_lab(lab) if lab is not None else _next_lab(folder)
+    checkpoint, named = _chosen(lab, folder=folder)
     where = _laid(checkpoint, folder)
+    of = named or _next_lab(checkpoint, where)
+    typed = option(checkpoint, where)
     found = hints.hints(checkpoint, of, progress.read(checkpoint, where))
-    if found.is_last_step and not yes and not _confirmed(f"{hints.LAST.format(lab=of.id)} Show it?", of):
-        print(f"Not shown. Next:  course checkpoint {checkpoint.id} --lab {of.id}")
+    if found.is_last_step and not yes and not _confirmed(hints.LAST.format(lab=of.id), f"course hint {of.id}{typed}"):
+        _say("Not shown. Next: type", f"course checkpoint {checkpoint.id}{typed} --lab {of.id}")
         return
     try:
         progress.record_hint(checkpoint, where, of.id, found.level)
     except OSError as error:
         print(f"It could not be kept that you have seen this: {error.strerror or error}.", file=sys.stderr)
-    _console().print(hints.render(found, *hints.commands(found)))
+    _console().print(hints.render(found, hints.more(found, typed), hints.then(found, typed)), crop=False)
 
 
-def _next_lab(folder: Path | None) -> tuple[Checkpoint, Lab]:
-    """The lab to go on with, in `folder` or where we stand."""
+def _next_lab(checkpoint: Checkpoint, folder: Path) -> Lab:
+    """The lab to go on with in `folder`."""
     from course.practice import progress
-    from course.practice.folder import practice_folder
 
-    checkpoint = (checkpoint_in(folder) if folder else None) or _chosen(None)
-    where = folder or practice_folder(checkpoint, Path.cwd())
-    lab = progress.next_lab(checkpoint, progress.read(checkpoint, where))
+    lab = progress.next_lab(checkpoint, progress.read(checkpoint, folder))
     if lab is None:
         raise CourseError(f"Every lab of checkpoint {checkpoint.id} is green. Name a lab: course hint N.M")
-    return checkpoint, lab
+    return lab
 
 
 def _laid(checkpoint: Checkpoint, folder: Path | None) -> Path:
     """The practice folder of the checkpoint. Raises CourseError, with the command to type, when it is not laid."""
-    from course.practice.folder import practice_folder
+    from course.marking.table import near
+    from course.practice.folder import into
 
-    where = folder or practice_folder(checkpoint, Path.cwd())
+    where = _folder(checkpoint, folder)
     if checkpoint_in(where) != checkpoint:
-        into = f" --into {folder}" if folder else ""
         raise CourseError(
-            f"Checkpoint {checkpoint.id} is not laid in {where}. Lay it: course practice {checkpoint.id}{into}"
+            f"Checkpoint {checkpoint.id} is not laid in {near(str(where))}. To lay it:\n  {into(checkpoint, where)}"
         )
     return where
 
 
-def _confirmed(question: str, lab: Lab) -> bool:
+def _confirmed(question: str, command: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise CourseError(f"{question} There is no terminal to ask. To see it: course hint {lab.id} --yes")
-    return typer.confirm(question)
+        raise CourseError(f"{question} There is no terminal to ask. To see it:\n  {command} --yes")
+    return typer.confirm(f"{question} Show it?")
 
 
-@app.command("reset")
+@app.command("reset", short_help="Go back to the starter, after a backup.")
 def reset_command(
-    number: NumberOrHere = None,
+    number: NumberOrLab = None,
     lab: Annotated[str | None, typer.Option(metavar="N.M", help="Put back the code of this lab only.")] = None,
     folder: Folder = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the backups, and change nothing.")] = False,
@@ -267,33 +365,47 @@ def reset_command(
 ) -> None:
     """Go back to the starter. What you have written is kept in a dated backup first."""
     from course.practice import reset
+    from course.practice.folder import option
 
-    checkpoint = find_lab(lab)[0] if lab is not None and number is None else _chosen(number)
+    checkpoint, of = _chosen(number, lab, folder)
+    _check_goes_together(checkpoint, of, list_them, restore)
     where = _laid(checkpoint, folder) if not (list_them or restore) else _folder(checkpoint, folder)
-    command = f"course reset {checkpoint.id}{_in(folder)}"
+    typed = option(checkpoint, where)
+    command, mark = f"course reset {checkpoint.id}{typed}", f"course checkpoint {checkpoint.id}{typed}"
     if list_them:
         _list_backups(where, command)
     elif restore is not None:
         _tell(reset.restore(checkpoint, where, restore), command)
-        print(f"Next:  course checkpoint {checkpoint.id}{_in(folder)}")
-    elif lab is not None:
-        done, back = reset.reset_lab(checkpoint, where, checkpoint.find_lab(lab))
+        _say("Next: type", mark)
+    elif of is not None:
+        done, back = reset.reset_lab(checkpoint, where, of)
         print(f"Put back: {', '.join(back.functions)}")
         if back.others:
             print(f"In the same functions stood code of lab {', '.join(back.others)}: it was put back too.")
         _tell(done, command)
-        print(
-            f"Next:  write lab {lab} in agent.py, then type  course checkpoint {checkpoint.id}{_in(folder)} --lab {lab}"
-        )
+        _say(f"Next: write lab {of.id} in agent.py, then type", f"{mark} --lab {of.id}")
     else:
         _tell(reset.reset_all(checkpoint, where), command)
-        print(f"Next:  course checkpoint {checkpoint.id}{_in(folder)}")
+        _say("Next: type", mark)
+
+
+def _check_goes_together(checkpoint: Checkpoint, lab: Lab | None, list_them: bool, restore: str | None) -> None:
+    """Raise CourseError rather than leave out one of the things that were asked for."""
+    if list_them and restore is not None:
+        raise CourseError("--list and --restore are two things: one lists the backups, the other puts one back.")
+    if lab is not None and (list_them or restore is not None):
+        option = "--list" if list_them else f"--restore {restore}"
+        raise CourseError(
+            f"A backup is of the whole folder, not of lab {lab.id}. Leave the lab out:\n"
+            f"  course reset {checkpoint.id} {option}"
+        )
 
 
 def _folder(checkpoint: Checkpoint, folder: Path | None) -> Path:
-    from course.practice.folder import practice_folder
+    """The folder that was named, else the checkpoint's practice folder as seen from here."""
+    from course.practice.folder import named_folder, practice_folder
 
-    return folder or practice_folder(checkpoint, Path.cwd())
+    return practice_folder(checkpoint, Path.cwd()) if folder is None else named_folder(checkpoint, folder)
 
 
 def _tell(done: Done, command: str) -> None:
@@ -306,24 +418,26 @@ def _tell(done: Done, command: str) -> None:
     if not done.changed:
         print("Nothing to change: the files are so already.")
     if done.backup is not None:
-        print(f"Undo:  {command} --restore {done.backup.name}")
+        _say("To undo it, type", f"{command} --restore {done.backup.name}")
 
 
 def _list_backups(folder: Path, command: str) -> None:
+    from course.marking.table import near
     from course.practice.backups import backups, home
 
     found = backups(folder)
     for backup in found:
         print(f"{backup.name}  {', '.join(path.name for path in backup.files)}")
     if found:
-        print(f"\nThey lie in {home(folder)}. To put one back:  {command} --restore NAME")
+        print(f"\nThey lie in {near(str(home(folder)))}.")
+        _say("To put one back, type", f"{command} --restore NAME")
     else:
-        print(f"There are no backups yet. The first is made by:  {command}")
+        _say("There are no backups yet. To go back to the starter, which makes one, type", command)
 
 
-@app.command("solution")
+@app.command("solution", short_help="Show the difference to the solution, once yours is green.")
 def solution_command(
-    number: NumberOrHere = None,
+    number: NumberOrLab = None,
     lab: Annotated[str | None, typer.Option(metavar="N.M", help="Only what this lab changes.")] = None,
     folder: Folder = None,
     spoil: Annotated[bool, typer.Option("--spoil", help="Show it although it is not green yet.")] = False,
@@ -333,21 +447,20 @@ def solution_command(
     Lines with - are yours, lines with + are the solution's.
     """
     from course.practice import progress, solution
-    from course.practice.folder import find_agent
+    from course.practice.folder import find_agent, option
 
-    checkpoint = find_lab(lab)[0] if lab is not None and number is None else _chosen(number)
-    of = checkpoint.find_lab(lab) if lab is not None else None
+    checkpoint, of = _chosen(number, lab, folder)
     where = _folder(checkpoint, folder)
     agent_py = find_agent(checkpoint, where)
     if not spoil:
-        solution.check_earned(checkpoint, of, progress.read(checkpoint, where))
+        solution.check_earned(checkpoint, of, progress.read(checkpoint, where), option(checkpoint, where))
     lines = solution.difference(checkpoint, agent_py, of)
     solution.show(_console(), lines)
     if not lines:
         print("No difference: yours is the solution, line by line.")
 
 
-@app.command("doctor")
+@app.command("doctor", short_help="Check what the course needs of this machine.")
 def doctor_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list and nothing else.")] = False,
 ) -> None:
@@ -367,30 +480,68 @@ def doctor_command(
     if as_json:
         print(msgspec.json.encode(checks).decode())
     elif faults:
-        print(f"\n{faults} to mend. Type what stands behind Fix, then again:  course doctor")
+        print()
+        _say(f"{faults} to mend. Type what stands behind Fix, then again", "course doctor")
     else:
-        print("\nAll that is needed is there. Next:  course")
+        print()
+        _say("All that is needed is there. Next: type", "course")
     raise typer.Exit(1 if faults else 0)
 
 
-def _in(folder: Path | None) -> str:
-    """The option with which a command is typed again."""
-    return f" --in {shlex.quote(str(folder))}" if folder else ""
+def _chosen(number: str | None, lab: str | None = None, folder: Path | None = None) -> tuple[Checkpoint, Lab | None]:
+    """The checkpoint and the one lab that are meant; None for all of its labs. Raises CourseError for two labs."""
+    checkpoint, labs = _chosen_labs([] if number is None else [number], [] if lab is None else [lab], folder)
+    if len(labs) > 1:
+        raise CourseError(f"One lab at a time: {' or '.join(labs)}?")
+    return checkpoint, checkpoint.find_lab(labs[0]) if labs else None
 
 
-def _chosen(number: str | None) -> Checkpoint:
-    """The checkpoint of that number, else the one whose practice folder we stand in, else the one to go on with."""
-    if number is not None:
-        return find_checkpoint(number)
-    here = checkpoint_in(Path.cwd())
-    if here is not None:
-        return here
+def _chosen_labs(ids: Sequence[str], labs: Sequence[str], folder: Path | None) -> tuple[Checkpoint, tuple[str, ...]]:
+    """The checkpoint that is meant, and the labs, each once; none for all of them.
+
+    Among `ids` are numbers of a checkpoint and ids of labs. With none of either it is the checkpoint that lies in
+    `folder`, else the one whose practice folder we stand in, else the one to go on with.
+    """
+    found = [_find(id) for id in (*ids, *(lab for lab in labs if "." in lab))]
+    checkpoint = found[0][0] if found else _checkpoint_here(folder)
+    if apart := next((id for id, (other, _) in zip(ids, found, strict=False) if other != checkpoint), None):
+        raise CourseError(f"One checkpoint at a time: {ids[0]} or {apart}?")
+    named = [lab.id for _, lab in found[: len(ids)] if lab is not None]
+    return checkpoint, tuple(dict.fromkeys([*named, *(_lab_of(checkpoint, id).id for id in labs)]))
+
+
+def _find(id: str) -> tuple[Checkpoint, Lab | None]:
+    """The checkpoint with this number, or the one of the lab with this id, and the lab."""
+    return find_lab(id.lstrip("0")) if "." in id else (find_checkpoint(id), None)
+
+
+def _lab_of(checkpoint: Checkpoint, id: str) -> Lab:
+    """The lab with this id; in its own checkpoint lab 9.2 may be called 2."""
+    return checkpoint.find_lab(id.lstrip("0") if "." in id else f"{checkpoint.id.lstrip('0')}.{id}")
+
+
+def _checkpoint_here(folder: Path | None) -> Checkpoint:
+    from course.practice.folder import here
     from course.practice.overview import current, standings
 
-    return current(standings(checkpoints(), Path.cwd())).checkpoint
+    place = here(Path.cwd()) if folder is None else folder
+    found = checkpoint_in(place) if place is not None else None
+    return found or current(standings(checkpoints(), Path.cwd())).checkpoint
+
+
+def _say(words: str, command: str) -> None:
+    """Print what to do next, with the command for it in one piece."""
+    from course.marking.table import Step
+
+    _console().print(Step(words, command), crop=False)
 
 
 def _console() -> Console:
     from rich.console import Console
 
-    return Console(markup=False, emoji=False, highlight=False)
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            """Rich would exit with 1, which means red."""
+            raise BrokenPipeError
+
+    return Output(markup=False, emoji=False, highlight=False)

@@ -14,6 +14,8 @@ import psutil
 import pytest
 import toy
 
+from course import __version__
+
 COURSE = Path(__file__).with_name("toy_course.py")
 
 Course = Callable[..., subprocess.CompletedProcess[str]]
@@ -101,7 +103,7 @@ class TestCheckpoint:
         done = course("checkpoint", "42")
         assert done.returncode == 1
         assert "○ not attempted" in done.stdout
-        assert "Lab 42.1: write this. That is still to be written." in done.stdout
+        assert "Lab 42.1: Count\n○ not attempted  0 of 2 tests passed\nwrite this. That is still to be" in done.stdout
         assert "practice/42/agent.py:" in done.stdout
         assert "course checkpoint 42 --lab 42.1" in done.stdout
 
@@ -110,7 +112,7 @@ class TestCheckpoint:
         done = course("checkpoint", "42")
         assert done.returncode == 0
         assert done.stdout.count("✔ green") == 3
-        assert "Marked: practice/42/agent.py  sha256 " in done.stdout
+        assert "Marked: practice/42/agent.py (file fingerprint sha256 " in done.stdout
 
     def test_json_is_one_object_of_the_documented_shape_and_nothing_else(self, course: Course, practice: Path) -> None:
         done = course("checkpoint", "42", "--json")
@@ -130,6 +132,49 @@ class TestCheckpoint:
         done = course("checkpoint", "42", "--lab", "42.9")
         assert done.returncode == 2
         assert "has no lab '42.9'" in done.stderr
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [("42", "--lab", "42.1"), ("42.1",), ("42", "42.1"), ("42", "--lab", "1"), ("42.1", "--lab", "42.1")],
+    )
+    def test_a_lab_may_be_named_in_any_way_that_can_be_meant(
+        self, course: Course, practice: Path, arguments: tuple[str, ...]
+    ) -> None:
+        (practice / "agent.py").write_text(toy.SOLUTION)
+        labs = json.loads(course("checkpoint", *arguments, "--json").stdout)["labs"]
+        assert [lab["lab"] for lab in labs] == ["42.1"]
+
+    @pytest.mark.parametrize("where", ["agent.py", ".", ".."])
+    def test_the_folder_may_be_named_by_its_file_or_by_the_folder_around_it(
+        self, course: Course, practice: Path, where: str
+    ) -> None:
+        assert (
+            json.loads(course("checkpoint", "42", "--in", str(practice / where), "--json").stdout)["checkpoint"] == "42"
+        )
+
+    def test_what_lies_in_the_place_of_the_file_is_named(self, course: Course, practice: Path) -> None:
+        (practice / "agent.py").unlink()
+        (practice / "agent.py").mkdir()
+        done = course("checkpoint", "42")
+        assert done.returncode == 2
+        assert "agent.py is a folder, not a file. Move it away" in done.stderr
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+    @pytest.mark.parametrize("output", ["/dev/full", "closed"])
+    def test_output_that_cannot_be_written_ends_with_3_and_no_traceback(
+        self, course: Course, here: Path, practice: Path, output: str
+    ) -> None:
+        if output == "closed":
+            read_end, write_end = os.pipe()
+            os.close(read_end)
+        else:
+            write_end = os.open(output, os.O_WRONLY)
+        line, env = command(here.parent / "home", "checkpoint", "42"), environment(here.parent / "temporary")
+        done = subprocess.run(line, cwd=here, env=env, stdout=write_end, stderr=subprocess.PIPE, text=True)
+        os.close(write_end)
+        assert done.returncode == 3
+        assert "Traceback" not in done.stderr
+        assert len(done.stderr.splitlines()) == (0 if output == "closed" else 1)
 
     def test_another_folder_can_be_marked_and_keeps_no_progress(self, course: Course, here: Path) -> None:
         (here / "theirs").mkdir()
@@ -184,6 +229,21 @@ class TestWhereAmI:
         done = course("--help")
         assert done.returncode == 0
         assert all(name in done.stdout for name in ("practice", "checkpoint", "lab", "Exit codes"))
+
+    @pytest.mark.parametrize(("slip", "meant"), [("42", "course lab 42"), ("42.1", "course checkpoint 42 --lab 42.1")])
+    def test_a_number_in_the_place_of_a_command_is_told_the_command(
+        self, course: Course, slip: str, meant: str
+    ) -> None:
+        done = course(slip)
+        assert (done.returncode, meant in done.stderr) == (2, True)
+
+    def test_help_and_version_are_there_by_their_usual_names(self, course: Course) -> None:
+        assert course("help").stdout == course("--help").stdout
+        assert "--json" in course("help", "checkpoint").stdout
+        assert course("--version").stdout == f"course {__version__}\n"
+
+    def test_a_port_that_is_none_is_wrong_usage(self, course: Course) -> None:
+        assert course("lab", "42", "--port", "80000").returncode == 2
 
     def test_a_command_that_is_none_is_wrong_usage(self, course: Course) -> None:
         assert course("chekpoint").returncode == 2

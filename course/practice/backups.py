@@ -88,4 +88,5 @@ def find_backup(folder: Path, name: str) -> Backup:
     if not there:
         raise CourseError(f"There are no backups in {home(folder)}. `course reset` makes one each time.")
     what = f"{len(found)} backups begin with {name!r}" if found else f"There is no backup {name!r}"
-    raise CourseError(f"{what}. There is {', '.join(backup.name for backup in found or there)}.")
+    names = "".join(f"\n  {backup.name}" for backup in found or there)
+    raise CourseError(f"{what}. There {'is' if len(found or there) == 1 else 'are'}:{names}")

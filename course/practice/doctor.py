@@ -31,7 +31,7 @@ State = Literal["ok", "fault", "optional"]
 
 
 SYMBOLS: dict[State, str] = {"ok": "✔", "fault": "✘", "optional": "–"}
-STYLES: dict[State, str] = {"ok": "green", "fault": "red", "optional": "yellow"}
+STYLES: dict[State, str] = {"ok": "green", "fault": "red", "optional": ""}
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -247,7 +247,12 @@ def _marking() -> Check:
     lab = next(lab for lab in verdict.labs if not lab.is_green)
     why = (lab.message or "").replace("\n", " ")
     text = f"the solution of {checkpoint.id} is {lab.verdict.replace('_', ' ')} in lab {lab.lab}: {why}"
-    return Check("marking", "fault", text, f"course checkpoint {checkpoint.id} --in {checkpoint.solution.parent}")
+    return Check(
+        "marking",
+        "fault",
+        text,
+        f"course checkpoint {checkpoint.id} --in {shlex.quote(str(checkpoint.solution.parent))}",
+    )
 
 
 def _pip(*arguments: str) -> str:

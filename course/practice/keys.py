@@ -23,15 +23,16 @@ CHECK_EVERY = 0.2
 class Keys:
     """Calls `notify` with each key that is pressed while the block is open, in a thread of its own.
 
-    Where standard input is no terminal, nothing is read and nothing changes. The terminal gets its settings back at
-    the end of the block; Ctrl-C and Ctrl-Z work in it as ever. Arrow keys and the like are left out.
+    Calls `redraw`, as a signal handler, whenever what the terminal showed is lost: it has another size, or we are
+    back after Ctrl-Z. Where standard input is no terminal, nothing is read and nothing changes. The terminal gets its
+    settings back at the end of the block; Ctrl-C and Ctrl-Z work in it as ever. Arrow keys and the like are left out.
     """
 
-    def __init__(self, notify: Callable[[str], object]) -> None:
+    def __init__(self, notify: Callable[[str], object], redraw: Callable[[], object] = lambda: None) -> None:
         self._notify = notify
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, name="keys", daemon=True)
-        self._terminal = _Terminal()
+        self._terminal = _Terminal(redraw)
 
     def __enter__(self) -> Keys:
         if self._terminal.is_there:
@@ -56,10 +57,11 @@ class Keys:
 class _Terminal:
     """Standard input where it is a terminal, on POSIX and on Windows."""
 
-    def __init__(self) -> None:
+    def __init__(self, redraw: Callable[[], object]) -> None:
         self.is_there = sys.stdin is not None and sys.stdin.isatty()
+        self._redraw = redraw
         self._before: Any = None
-        self._on_continue: Any = None
+        self._handlers: dict[int, Any] = {}
 
     if sys.platform == "win32":
 
@@ -87,19 +89,29 @@ class _Terminal:
             self._before = termios.tcgetattr(sys.stdin)
             self._no_lines()
             if threading.current_thread() is threading.main_thread():
-                self._on_continue = signal.signal(signal.SIGCONT, self._no_lines)
+                self._handlers = {
+                    signal.SIGCONT: signal.signal(signal.SIGCONT, self._on_continue),
+                    signal.SIGWINCH: signal.signal(signal.SIGWINCH, self._on_resize),
+                }
 
-        def _no_lines(self, signum: int = 0, frame: FrameType | None = None) -> None:
-            """Also when the process goes on after Ctrl-Z: the shell has changed the settings meanwhile."""
+        def _no_lines(self) -> None:
             import tty
 
             tty.setcbreak(sys.stdin)
 
+        def _on_continue(self, signum: int, frame: FrameType | None) -> None:
+            """After Ctrl-Z: the shell has changed the settings meanwhile, and has written over the screen."""
+            self._no_lines()
+            self._redraw()
+
+        def _on_resize(self, signum: int, frame: FrameType | None) -> None:
+            self._redraw()
+
         def as_before(self) -> None:
             import termios
 
-            if self._on_continue is not None:
-                signal.signal(signal.SIGCONT, self._on_continue)
+            for signum, before in self._handlers.items():
+                signal.signal(signum, before)
             with contextlib.suppress(termios.error):  # the terminal has gone
                 termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
 

@@ -12,7 +12,9 @@ from course.catalog import Checkpoint
 from course.errors import CannotMarkError, CourseError
 from course.marking.mark import mark
 from course.marking.ready import Ready
+from course.marking.table import near
 from course.marking.verdict import Verdict
+from course.practice.folder import into
 
 READ_AGAIN = (0.02, 0.05, 0.1, 0.2)
 """Seconds to wait for a file that an editor has taken away for a moment, before each new try to read it."""
@@ -94,4 +96,7 @@ class Marker(threading.Thread):
                 time.sleep(seconds)
             except OSError as error:
                 raise CannotMarkError(f"{self._agent_py} cannot be read: {error.strerror}.") from error
-        raise CourseError(f"There is no {self._agent_py}. Save it there, or: course practice {self._checkpoint.id}")
+        raise CourseError(
+            f"There is no {near(str(self._agent_py))}. Save it there, or lay the starter:\n"
+            f"  {into(self._checkpoint, self._agent_py.parent)}"
+        )

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from course.catalog import Checkpoint
+from course.marking.table import Step
 from course.practice import progress
 from course.practice.folder import practice_folder
 from course.practice.progress import Progress
@@ -54,16 +55,16 @@ def current(standings: list[Standing]) -> Standing:
     return [*begun, *fresh, standings[-1]][0]
 
 
-def next_command(standings: list[Standing]) -> tuple[str, str]:
-    """What to do next, in words, and the command for it."""
+def next_step(standings: list[Standing]) -> Step:
+    """What to do next."""
     one = current(standings)
     if not one.is_laid:
-        return f"begin {one.checkpoint.title}", f"course lab {one.checkpoint.id}"
+        return Step(f"Next: to begin {one.checkpoint.title}, type", f"course lab {one.checkpoint.id}")
     if one.is_finished:
-        return "every required lab is green; look at one again", f"course lab {one.checkpoint.id}"
+        return Step("Every required lab is green. Next: to look at one again, type", f"course lab {one.checkpoint.id}")
     lab = progress.next_lab(one.checkpoint, one.progress)
     what = f"lab {lab.id}, {lab.title}" if lab else one.checkpoint.title
-    return f"go on with {what}", f"course checkpoint {one.checkpoint.id}"
+    return Step(f"Next: to go on with {what}, type", f"course checkpoint {one.checkpoint.id}")
 
 
 def show(console: Console, standings: list[Standing]) -> None:
@@ -74,10 +75,9 @@ def show(console: Console, standings: list[Standing]) -> None:
     for one in standings:
         checkpoint = one.checkpoint
         table.add_row(checkpoint.id, checkpoint.title, _bar(one), _words(one), str(checkpoint.minutes))
-    what, command = next_command(standings)
     console.print(table)
     console.print()
-    console.print(Text.assemble("Next: ", what, ": type  ", (command, "bold")), highlight=False)
+    console.print(next_step(standings), highlight=False, crop=False)
 
 
 def _bar(one: Standing) -> Text:

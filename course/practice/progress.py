@@ -41,6 +41,10 @@ class Progress(msgspec.Struct, frozen=True):
         """True once the lab was green, whatever became of it since."""
         return lab in self.labs and self.labs[lab].best == "green"
 
+    def is_green_now(self, lab: str) -> bool:
+        """True when the lab was green the last time it was marked."""
+        return lab in self.labs and self.labs[lab].last == "green"
+
 
 def read(checkpoint: Checkpoint, folder: Path) -> Progress:
     """The progress in `folder`; empty when there is none, when it is another checkpoint's, or cannot be read."""
@@ -107,11 +111,7 @@ def add(progress: Progress, verdict: Verdict) -> Progress:
 def next_lab(checkpoint: Checkpoint, progress: Progress) -> Lab | None:
     """The first lab whose last verdict is not green, optional ones last; None when every lab is."""
     in_order = sorted(checkpoint.labs, key=lambda lab: lab.optional)
-    return next((lab for lab in in_order if not _is_green_now(progress, lab.id)), None)
-
-
-def _is_green_now(progress: Progress, lab: str) -> bool:
-    return lab in progress.labs and progress.labs[lab].last == "green"
+    return next((lab for lab in in_order if not progress.is_green_now(lab.id)), None)
 
 
 def _keep_unreadable(path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -16,11 +16,17 @@ from course.practice.lab_code import Span, functions_of, spans_in
 from course.practice.plain import visible
 from course.practice.progress import Progress
 
-STYLES = {"+": "green", "-": "red", "@": "cyan"}
+STYLES = {"+": "green", "-": "red", "@": "bold"}
+
+MIN_WIDTH = 16
+"""Columns that must be left beside the indentation of a line that goes on in the next row."""
 
 
-def check_earned(checkpoint: Checkpoint, lab: Lab | None, progress: Progress) -> None:
-    """Raise CourseError, with what to type instead, unless the lab, or every required one, was green once."""
+def check_earned(checkpoint: Checkpoint, lab: Lab | None, progress: Progress, where: str = "") -> None:
+    """Raise CourseError, with what to type instead, unless the lab, or every required one, was green once.
+
+    `where` is the option that names the folder.
+    """
     wanted = [lab] if lab else [lab for lab in checkpoint.labs if not lab.optional]
     missing = [one for one in wanted if not progress.is_green(one.id)]
     if not missing:
@@ -30,8 +36,8 @@ def check_earned(checkpoint: Checkpoint, lab: Lab | None, progress: Progress) ->
     option = f" --lab {lab.id}" if lab else ""
     raise CourseError(
         f"The solution of {what} is for those who have solved it, and {why}.\n"
-        f"A hint helps more: course hint {missing[0].id}\n"
-        f"To see it all the same: course solution {checkpoint.id}{option} --spoil"
+        f"A hint helps more:\n  course hint {missing[0].id}{where}\n"
+        f"To see it all the same:\n  course solution {checkpoint.id}{option} --spoil{where}"
     )
 
 
@@ -55,6 +61,24 @@ def _toward(mine: Sequence[str], solution: Sequence[str], spans: Sequence[Span])
 
 
 def show(console: Console, lines: Sequence[str]) -> None:
-    """Print the diff: `-` before your lines, `+` before the solution's; the colours only repeat that."""
+    """Print the diff: `-` before your lines, `+` before the solution's; the colours only repeat that.
+
+    On a terminal a line that is too long goes on below, indented, after a `…`. Anywhere else it stays one line.
+    """
     for line in lines:
-        console.print(Text(visible(line), style=STYLES.get(line[:1], "")), soft_wrap=True)
+        text = Text(visible(line), style=STYLES.get(line[:1], ""))
+        for row in _rows(console, text) if console.is_terminal else [text]:
+            console.print(row, soft_wrap=True)
+
+
+def _rows(console: Console, line: Text) -> Iterator[Text]:
+    """The line as it fits the terminal."""
+    indent = len(line.plain) - len(line.plain[1:].lstrip())
+    room = max(console.width - indent - 2, MIN_WIDTH)
+    if line.cell_len <= console.width:
+        yield line
+        return
+    first, *rest = line[indent:].wrap(console, room)
+    yield line[:indent] + first
+    for row in rest:
+        yield Text(" " * indent + "… ", style=line.style) + row

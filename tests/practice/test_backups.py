@@ -60,7 +60,12 @@ def test_one_is_found_by_its_name_or_by_how_that_begins(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"), [("2026", "2 backups begin with '2026'"), ("x", "no backup 'x'"), ("", "There is no backup ''")]
+    ("name", "says"),
+    [
+        ("2026", "2 backups begin with '2026'. There are:"),
+        ("x", "There is no backup 'x'. There are:"),
+        ("", "There is no backup ''"),
+    ],
 )
 def test_a_name_that_fits_none_or_several_is_answered_with_those_there_are(folder: Path, name: str, says: str) -> None:
     made = [backups.back_up(folder, ["agent.py"], NOW.replace(hour=hour)) for hour in (18, 19)]

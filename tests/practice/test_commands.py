@@ -92,12 +92,22 @@ class TestHint:
     def test_by_default_it_is_about_the_lab_to_go_on_with(self, course: Course) -> None:
         assert course("hint").stdout.startswith("Lab 42.1: Count")
 
-    @pytest.mark.parametrize("lab", ["42.9", "7.1", "42", "", "x.y"])
+    @pytest.mark.parametrize("lab", ["42.9", "7.1", "", "x.y"])
     def test_a_lab_that_is_none_is_wrong_usage(self, course: Course, lab: str) -> None:
         done = course("hint", lab)
         assert (done.returncode, done.stdout) == (2, "")
         assert "42" in done.stderr
         assert "Traceback" not in done.stderr
+
+    def test_a_checkpoints_number_stands_for_its_lab_to_go_on_with(self, course: Course) -> None:
+        assert course("hint", "42").stdout.startswith("Lab 42.1: Count")
+
+    def test_on_a_lab_that_is_green_it_does_not_say_to_write_it(self, course: Course, agent_py: Path) -> None:
+        agent_py.write_text(desk.starter("42.1"))
+        course("checkpoint", "42.1")
+        shown = course("hint", "42.1").stdout
+        assert "Hint 1 of 3" in shown
+        assert "write lab 42.1" not in shown
 
     def test_where_nothing_is_laid_the_command_that_lays_is_named(self, course: Course, tmp_path: Path) -> None:
         done = course("hint", "42.1", "--in", str(tmp_path / "an empty folder"))
@@ -111,8 +121,8 @@ class TestReset:
         done = course("reset", "42")
         assert done.returncode == 0
         assert agent_py.read_text() == desk.starter()
-        undo = next(line for line in done.stdout.splitlines() if line.startswith("Undo:  course "))
-        assert course(*undo.removeprefix("Undo:  course ").split()).returncode == 0
+        undo = next(line for line in done.stdout.splitlines() if line.startswith("To undo it, type  course "))
+        assert course(*undo.removeprefix("To undo it, type  course ").split()).returncode == 0
         assert agent_py.read_text() == "mine"
 
     def test_one_lab_alone(self, course: Course, agent_py: Path) -> None:
@@ -172,7 +182,7 @@ class TestDoctor:
         lines = done.stdout.splitlines()
         (number,) = [number for number, line in enumerate(lines) if line.startswith("✘ fault    marking")]
         assert "Fix:  course checkpoint 42 --in" in lines[number + 1]
-        assert lines[-1] == "1 to mend. Type what stands behind Fix, then again:  course doctor"
+        assert lines[-1] == "1 to mend. Type what stands behind Fix, then again  course doctor"
         assert done.returncode == 1
 
 
@@ -204,7 +214,7 @@ class TestWatchingWithoutATerminal:
         assert watching.stdout is not None
         assert "lab 42.1 is not attempted: " in watching.stdout.readline()
         agent_py.write_text(desk.starter("42.1"))
-        assert "1 of 2 labs are green; lab 42.2 is not attempted" in watching.stdout.readline()
+        assert "; lab 42.2 is not attempted: " in watching.stdout.readline()
         agent_py.write_text(desk.starter("42.1", "42.2", "42.3"))
         assert "green: 2 of 2 labs are green" in watching.stdout.readline()
 
@@ -290,10 +300,10 @@ def test_on_a_terminal_keys_and_saves_lead_from_the_first_lab_to_the_end(
     agent_py.write_text(desk.starter("42.1"))
     terminal.wait_for("Press n for lab 42.2: Wait.")
     terminal.press("n")
-    terminal.wait_for("next lab, once this is green")
+    terminal.wait_for("not attempted  0 of 2 tests passed")
     terminal.press("l")
-    terminal.wait_for(" back")
-    terminal.press("l")
+    terminal.wait_for("back to the lab")
+    terminal.press("b")
     agent_py.write_text(desk.starter("42.1", "42.2", "42.3"))
     terminal.wait_for("2 of 2 labs are green")
     terminal.press("q")

@@ -69,6 +69,16 @@ def test_after_being_stopped_and_continued_keys_still_come_one_by_one(terminal: 
     assert signal.getsignal(signal.SIGCONT) == before
 
 
+@pytest.mark.parametrize("signum", [signal.SIGCONT, signal.SIGWINCH])
+def test_what_makes_the_terminal_lose_its_picture_is_told(terminal: int, signum: signal.Signals) -> None:
+    before = signal.getsignal(signum)
+    told: list[None] = []
+    with Keys(lambda key: None, lambda: told.append(None)):
+        signal.raise_signal(signum)
+        assert told == [None]
+    assert signal.getsignal(signum) == before
+
+
 @pytest.mark.parametrize("stdin", [None, io.StringIO("q")], ids=["none", "a pipe"])
 def test_without_a_terminal_nothing_is_read(stdin: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)

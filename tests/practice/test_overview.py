@@ -9,7 +9,7 @@ from rich.console import Console
 
 from course.catalog import Checkpoint, Lab
 from course.practice import overview
-from course.practice.overview import Standing, next_command
+from course.practice.overview import Standing, next_step
 from course.practice.progress import LabProgress, Progress
 
 LABS = (Lab("1.1", "First", 2), Lab("1.2", "Second", 2), Lab("1.3", "More", 2, optional=True))
@@ -23,18 +23,18 @@ def standing(id: str, *green: str, laid: bool = True) -> Standing:
 
 def test_what_is_begun_is_gone_on_with_at_its_next_lab() -> None:
     standings = [standing("01", laid=False), standing("02", "1.1")]
-    assert next_command(standings) == ("go on with lab 1.2, Second", "course checkpoint 02")
+    assert str(next_step(standings)) == "Next: to go on with lab 1.2, Second, type  course checkpoint 02"
 
 
 def test_what_is_finished_is_followed_by_what_is_not_begun() -> None:
     standings = [standing("01", "1.1", "1.2"), standing("02", laid=False)]
-    assert next_command(standings) == ("begin Title 02", "course lab 02")
+    assert str(next_step(standings)) == "Next: to begin Title 02, type  course lab 02"
 
 
 def test_in_the_end_everything_is_green() -> None:
-    what, command = next_command([standing("01", "1.1", "1.2")])
-    assert "every required lab is green" in what
-    assert command == "course lab 01"
+    step = next_step([standing("01", "1.1", "1.2")])
+    assert step.words.startswith("Every required lab is green.")
+    assert step.command == "course lab 01"
 
 
 def test_every_checkpoint_has_a_row_in_words() -> None:
@@ -45,3 +45,9 @@ def test_every_checkpoint_has_a_row_in_words() -> None:
     assert "finished" in rows[1]
     assert "1 of 2" in rows[2]
     assert "not begun" in rows[3]
+
+
+def test_the_next_command_is_in_one_piece_however_narrow_the_terminal() -> None:
+    file = io.StringIO()
+    overview.show(Console(file=file, width=60), [standing("02", "1.1")])
+    assert file.getvalue().endswith("\nNext: to go on with lab 1.2, Second, type\n  course checkpoint 02\n")

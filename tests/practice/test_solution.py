@@ -79,10 +79,20 @@ def test_any_file_can_be_compared(checkpoint: Checkpoint, folder: Path, content:
 @pytest.mark.parametrize("colour", ["truecolor", None])
 def test_signs_say_what_colours_repeat_and_escape_codes_are_only_shown(colour: str | None) -> None:
     file = io.StringIO()
-    console = Console(file=file, width=40, color_system=colour, force_terminal=True, markup=False)  # type: ignore[arg-type]
+    console = Console(file=file, width=200, color_system=colour, force_terminal=True, markup=False)  # type: ignore[arg-type]
     long = "+x = '[bold]\x1b[31mred[/nope]' # " + "w" * 80
     solution.show(console, [long, "-y", " z"])
     text = file.getvalue()
     assert "\x1b[31mred" not in text
     assert "+x = '[bold]␛[31mred[/nope]' # " + "w" * 80 in text
     assert ("\x1b[32m" in text) == (colour is not None)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "file"])
+def test_on_a_terminal_a_long_line_goes_on_indented_and_in_a_file_it_stays_one(is_terminal: bool) -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=40, force_terminal=is_terminal, color_system=None, markup=False)
+    line = "+        return first(second, third, fourth, fifth)"
+    solution.show(console, [line])
+    rows = ["+        return first(second, third,", "         … fourth, fifth)"] if is_terminal else [line]
+    assert [row.rstrip() for row in file.getvalue().splitlines()] == rows

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import desk
 import pytest
+from msgspec.structs import replace
 
 from course.catalog import Checkpoint
 from course.errors import CannotMarkError
@@ -173,6 +174,57 @@ def test_what_prevents_a_verdict_is_told_and_the_last_one_stays(watch: Watch) ->
 
 def test_a_file_that_is_gone_is_told_until_it_is_back(watch: Watch) -> None:
     marked(watch, FIRST).gone()
-    assert "course practice 42" in watch.view.note
+    for key in "hblx":
+        watch.pressed(key)
+        assert "course practice 42" in str(watch.view.gone)
     watch.saved()
-    assert watch.view.note == ""
+    assert watch.view.gone is None
+
+
+def broken() -> Verdict:
+    """What is said of a file that cannot be imported."""
+    first, *rest = desk.verdict("red", "not_run", "not_run").labs
+    others = [replace(lab, message="agent.py could not be imported, so no test ran. See lab 42.1.") for lab in rest]
+    return replace(NOTHING, labs=(first, *others), verdict="red")
+
+
+def test_a_file_that_cannot_be_imported_leads_away_from_no_lab(watch: Watch) -> None:
+    marked(watch, SECOND, broken())
+    assert watch.view.broken is not None
+    assert shown(watch) == "42.3"
+    marked(watch, broken(), ALL)
+    assert (shown(watch), watch.view.before) == ("42.3", SECOND)
+
+
+def test_a_file_that_cannot_be_imported_at_first_chooses_no_lab(watch: Watch) -> None:
+    marked(watch, broken(), SECOND)
+    assert shown(watch) == "42.3"
+
+
+def test_b_goes_back_to_the_lab(watch: Watch) -> None:
+    for key in "hl":
+        marked(watch, NOTHING).pressed(key)
+        watch.pressed("b")
+        assert watch.view.page == "lab"
+
+
+def test_a_hint_knows_that_its_lab_is_green_though_nothing_is_kept(
+    checkpoint: Checkpoint, tmp_path: Path, drawn: Drawn
+) -> None:
+    watch = marked(Watch(checkpoint, tmp_path, drawn), NOTHING, FIRST)
+    watch.pressed("h")
+    assert watch.view.hints is not None
+    assert watch.view.hints.is_green
+
+
+def test_the_lab_that_was_asked_for_is_shown_once_those_before_it_are_green(
+    checkpoint: Checkpoint, folder: Path, drawn: Drawn
+) -> None:
+    watch = Watch(checkpoint, folder, drawn, lab="42.2")
+    assert shown(marked(watch, NOTHING)) == "42.1"
+    assert shown(marked(watch, SECOND)) == "42.2"
+
+
+def test_asked_to_it_draws_the_same_again(watch: Watch, drawn: Drawn) -> None:
+    marked(watch, FIRST).redraw()
+    assert drawn.views[-1] == drawn.views[-2]
