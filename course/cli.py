@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,13 +17,13 @@ import typer
 from typer.core import TyperGroup
 
 from course import __version__
-from course.catalog import Checkpoint, Lab, checkpoints, find_checkpoint, find_lab
-from course.errors import CannotMarkError, CourseError
+from course.catalog import Checkpoint, Lab, checkpoints
+from course.errors import CourseError
+from course.practice import output
+from course.practice.meant import chosen, chosen_labs, find
 from course.workspace import checkpoint_in
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from course.marking.verdict import Verdict
     from course.practice.reset import Done
 
@@ -37,7 +35,7 @@ class Commands(TyperGroup):
         id = args[0]
         if not id[:1].isdigit():
             return super().resolve_command(ctx, args)
-        checkpoint, lab = _find(id)
+        checkpoint, lab = find(id)
         if lab is not None:
             raise CourseError(f"{id} is a lab. To mark it:\n  course checkpoint {checkpoint.id} --lab {lab.id}")
         raise CourseError(
@@ -51,9 +49,9 @@ class Commands(TyperGroup):
             try:
                 return super().invoke(ctx)
             finally:
-                _flush()
+                output.flush()
         except OSError as error:
-            raise _cannot_go_on(error) from error
+            raise output.cannot_go_on(error) from error
 
 
 app = typer.Typer(
@@ -102,32 +100,12 @@ def main() -> None:
         try:
             app()
         except OSError as error:  # while help was printed: anything else is caught below it
-            raise _cannot_go_on(error) from error
+            raise output.cannot_go_on(error) from error
     except CourseError as error:
         with contextlib.suppress(OSError):
             print(error, end="\n" if str(error) else "", file=sys.stderr, flush=True)  # a closed pipe has no text
-        _forget_output()
+        output.forget()
         raise SystemExit(error.exit_code) from None
-
-
-def _cannot_go_on(error: OSError) -> CannotMarkError:
-    if isinstance(error, BrokenPipeError):
-        return CannotMarkError("")
-    place = f" ({error.filename})" if error.filename is not None else ""
-    return CannotMarkError(f"The command cannot go on: {error.strerror or error}{place}.")
-
-
-def _forget_output() -> None:
-    """What could not be written is not tried again at the end, which would be told on standard error."""
-    try:
-        _flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _flush() -> None:
-    if sys.stdout is not None:  # as it is when the shell closed it
-        sys.stdout.flush()
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
@@ -156,7 +134,7 @@ def where(
     if context.invoked_subcommand is None:
         from course.practice import overview
 
-        overview.show(_console(), overview.standings(checkpoints(), Path.cwd()))
+        overview.show(output.console(), overview.standings(checkpoints(), Path.cwd()))
 
 
 @app.command("help", hidden=True)
@@ -177,7 +155,7 @@ def practice(
     from course.marking.table import near
     from course.practice.folder import lay, option
 
-    checkpoint, _ = _chosen(number)
+    checkpoint, _ = chosen(number)
     folder = _folder(checkpoint, into)
     laid = lay(checkpoint, folder)
     for path in laid.written:
@@ -188,9 +166,9 @@ def practice(
         print("What is kept was there before, and was not touched.")
     print()
     if where := option(checkpoint, folder):
-        _say("Next: write agent.py there, then type", f"course checkpoint {checkpoint.id}{where}")
+        output.say("Next: write agent.py there, then type", f"course checkpoint {checkpoint.id}{where}")
     else:
-        _say("Next: to open it in JupyterLab, type", f"course lab {checkpoint.id}")
+        output.say("Next: to open it in JupyterLab, type", f"course lab {checkpoint.id}")
 
 
 @app.command("checkpoint", short_help="Mark your agent.py.")
@@ -215,7 +193,7 @@ def checkpoint_command(
     from course.marking.verdict import exit_code
     from course.practice.folder import find_agent
 
-    checkpoint, labs = _chosen_labs(number or (), lab or (), folder)
+    checkpoint, labs = chosen_labs(number or (), lab or (), folder)
     where = _folder(checkpoint, folder)
     verdict = mark(checkpoint, find_agent(checkpoint, where), labs=labs, kernel=kernel)
     _record(checkpoint, where, verdict)
@@ -244,11 +222,11 @@ def _show(checkpoint: Checkpoint, verdict: Verdict, folder: Path) -> None:
     from course.practice.folder import option
 
     where = option(checkpoint, folder)
-    show(_console(), verdict, checkpoint, count_cells(checkpoint), f"course checkpoint {checkpoint.id}{where}")
+    show(output.console(), verdict, checkpoint, count_cells(checkpoint), f"course checkpoint {checkpoint.id}{where}")
     first = next((lab for lab in verdict.labs if not lab.is_green), None)
     hints = checkpoint.find_lab(first.lab).hints if first and first.verdict != "error" else ()
     if first and hints and not without_import(verdict):
-        _say("Stuck? Type", f"course hint {first.lab}{where}")
+        output.say("Stuck? Type", f"course hint {first.lab}{where}")
 
 
 @app.command("lab", short_help="Open a checkpoint in JupyterLab.")
@@ -266,7 +244,7 @@ def lab_command(
     from course.practice.desk import sit_down
     from course.practice.folder import lay, practice_folder
 
-    checkpoint, _ = _chosen(number)
+    checkpoint, _ = chosen(number)
     folder = practice_folder(checkpoint, Path.cwd())
     lay(checkpoint, folder)
     raise typer.Exit(sit_down(checkpoint, folder, port=port, browser=not no_browser))
@@ -288,10 +266,10 @@ def watch_command(
     from course.practice.screen import Lines, Screen
     from course.practice.watch import watch
 
-    checkpoint, lab = _chosen(number, folder=folder)
+    checkpoint, lab = chosen(number, folder=folder)
     where = _folder(checkpoint, folder)
     find_agent(checkpoint, where)
-    console = _console()
+    console = output.console()
     has_keys = console.is_terminal and sys.stdin is not None and sys.stdin.isatty()
     show = Screen(console, count_cells(checkpoint)) if has_keys else Lines(console)
     watch(checkpoint, where, show, lab=lab.id if lab else "", poll=poll)
@@ -309,19 +287,19 @@ def hint_command(
     from course.practice import hints, progress
     from course.practice.folder import option
 
-    checkpoint, named = _chosen(lab, folder=folder)
+    checkpoint, named = chosen(lab, folder=folder)
     where = _laid(checkpoint, folder)
     of = named or _next_lab(checkpoint, where)
     typed = option(checkpoint, where)
     found = hints.hints(checkpoint, of, progress.read(checkpoint, where))
     if found.is_last_step and not yes and not _confirmed(hints.LAST.format(lab=of.id), f"course hint {of.id}{typed}"):
-        _say("Not shown. Next: type", f"course checkpoint {checkpoint.id}{typed} --lab {of.id}")
+        output.say("Not shown. Next: type", f"course checkpoint {checkpoint.id}{typed} --lab {of.id}")
         return
     try:
         progress.record_hint(checkpoint, where, of.id, found.level)
     except OSError as error:
         print(f"It could not be kept that you have seen this: {error.strerror or error}.", file=sys.stderr)
-    _console().print(hints.render(found, hints.more(found, typed), hints.then(found, typed)), crop=False)
+    output.console().print(hints.render(found, hints.more(found, typed), hints.then(found, typed)), crop=False)
 
 
 def _next_lab(checkpoint: Checkpoint, folder: Path) -> Lab:
@@ -367,7 +345,7 @@ def reset_command(
     from course.practice import reset
     from course.practice.folder import option
 
-    checkpoint, of = _chosen(number, lab, folder)
+    checkpoint, of = chosen(number, lab, folder)
     _check_goes_together(checkpoint, of, list_them, restore)
     where = _laid(checkpoint, folder) if not (list_them or restore) else _folder(checkpoint, folder)
     typed = option(checkpoint, where)
@@ -376,17 +354,17 @@ def reset_command(
         _list_backups(where, command)
     elif restore is not None:
         _tell(reset.restore(checkpoint, where, restore), command)
-        _say("Next: type", mark)
+        output.say("Next: type", mark)
     elif of is not None:
         done, back = reset.reset_lab(checkpoint, where, of)
         print(f"Put back: {', '.join(back.functions)}")
         if back.others:
             print(f"In the same functions stood code of lab {', '.join(back.others)}: it was put back too.")
         _tell(done, command)
-        _say(f"Next: write lab {of.id} in agent.py, then type", f"{mark} --lab {of.id}")
+        output.say(f"Next: write lab {of.id} in agent.py, then type", f"{mark} --lab {of.id}")
     else:
         _tell(reset.reset_all(checkpoint, where), command)
-        _say("Next: type", mark)
+        output.say("Next: type", mark)
 
 
 def _check_goes_together(checkpoint: Checkpoint, lab: Lab | None, list_them: bool, restore: str | None) -> None:
@@ -418,7 +396,7 @@ def _tell(done: Done, command: str) -> None:
     if not done.changed:
         print("Nothing to change: the files are so already.")
     if done.backup is not None:
-        _say("To undo it, type", f"{command} --restore {done.backup.name}")
+        output.say("To undo it, type", f"{command} --restore {done.backup.name}")
 
 
 def _list_backups(folder: Path, command: str) -> None:
@@ -430,9 +408,9 @@ def _list_backups(folder: Path, command: str) -> None:
         print(f"{backup.name}  {', '.join(path.name for path in backup.files)}")
     if found:
         print(f"\nThey lie in {near(str(home(folder)))}.")
-        _say("To put one back, type", f"{command} --restore NAME")
+        output.say("To put one back, type", f"{command} --restore NAME")
     else:
-        _say("There are no backups yet. To go back to the starter, which makes one, type", command)
+        output.say("There are no backups yet. To go back to the starter, which makes one, type", command)
 
 
 @app.command("solution", short_help="Show the difference to the solution, once yours is green.")
@@ -449,13 +427,13 @@ def solution_command(
     from course.practice import progress, solution
     from course.practice.folder import find_agent, option
 
-    checkpoint, of = _chosen(number, lab, folder)
+    checkpoint, of = chosen(number, lab, folder)
     where = _folder(checkpoint, folder)
     agent_py = find_agent(checkpoint, where)
     if not spoil:
         solution.check_earned(checkpoint, of, progress.read(checkpoint, where), option(checkpoint, where))
     lines = solution.difference(checkpoint, agent_py, of)
-    solution.show(_console(), lines)
+    solution.show(output.console(), lines)
     if not lines:
         print("No difference: yours is the solution, line by line.")
 
@@ -470,7 +448,7 @@ def doctor_command(
     from course.practice import doctor
     from course.practice.folder import practice_home
 
-    console = _console()
+    console = output.console()
     checks = []
     for check in doctor.examine(practice_home(Path.cwd())):
         checks.append(check)
@@ -481,67 +459,8 @@ def doctor_command(
         print(msgspec.json.encode(checks).decode())
     elif faults:
         print()
-        _say(f"{faults} to mend. Type what stands behind Fix, then again", "course doctor")
+        output.say(f"{faults} to mend. Type what stands behind Fix, then again", "course doctor")
     else:
         print()
-        _say("All that is needed is there. Next: type", "course")
+        output.say("All that is needed is there. Next: type", "course")
     raise typer.Exit(1 if faults else 0)
-
-
-def _chosen(number: str | None, lab: str | None = None, folder: Path | None = None) -> tuple[Checkpoint, Lab | None]:
-    """The checkpoint and the one lab that are meant; None for all of its labs. Raises CourseError for two labs."""
-    checkpoint, labs = _chosen_labs([] if number is None else [number], [] if lab is None else [lab], folder)
-    if len(labs) > 1:
-        raise CourseError(f"One lab at a time: {' or '.join(labs)}?")
-    return checkpoint, checkpoint.find_lab(labs[0]) if labs else None
-
-
-def _chosen_labs(ids: Sequence[str], labs: Sequence[str], folder: Path | None) -> tuple[Checkpoint, tuple[str, ...]]:
-    """The checkpoint that is meant, and the labs, each once; none for all of them.
-
-    Among `ids` are numbers of a checkpoint and ids of labs. With none of either it is the checkpoint that lies in
-    `folder`, else the one whose practice folder we stand in, else the one to go on with.
-    """
-    found = [_find(id) for id in (*ids, *(lab for lab in labs if "." in lab))]
-    checkpoint = found[0][0] if found else _checkpoint_here(folder)
-    if apart := next((id for id, (other, _) in zip(ids, found, strict=False) if other != checkpoint), None):
-        raise CourseError(f"One checkpoint at a time: {ids[0]} or {apart}?")
-    named = [lab.id for _, lab in found[: len(ids)] if lab is not None]
-    return checkpoint, tuple(dict.fromkeys([*named, *(_lab_of(checkpoint, id).id for id in labs)]))
-
-
-def _find(id: str) -> tuple[Checkpoint, Lab | None]:
-    """The checkpoint with this number, or the one of the lab with this id, and the lab."""
-    return find_lab(id.lstrip("0")) if "." in id else (find_checkpoint(id), None)
-
-
-def _lab_of(checkpoint: Checkpoint, id: str) -> Lab:
-    """The lab with this id; in its own checkpoint lab 9.2 may be called 2."""
-    return checkpoint.find_lab(id.lstrip("0") if "." in id else f"{checkpoint.id.lstrip('0')}.{id}")
-
-
-def _checkpoint_here(folder: Path | None) -> Checkpoint:
-    from course.practice.folder import here
-    from course.practice.overview import current, standings
-
-    place = here(Path.cwd()) if folder is None else folder
-    found = checkpoint_in(place) if place is not None else None
-    return found or current(standings(checkpoints(), Path.cwd())).checkpoint
-
-
-def _say(words: str, command: str) -> None:
-    """Print what to do next, with the command for it in one piece."""
-    from course.marking.table import Step
-
-    _console().print(Step(words, command), crop=False)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    class Output(Console):
-        def on_broken_pipe(self) -> None:
-            """Rich would exit with 1, which means red."""
-            raise BrokenPipeError
-
-    return Output(markup=False, emoji=False, highlight=False)

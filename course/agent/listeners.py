@@ -32,9 +32,11 @@ class ErrorLog:
 
     @property
     def last(self) -> tuple[SubscriberError, ...]:
+        """What was recorded, oldest first: a tuple, which does not grow."""
         return tuple(self._last)
 
     def record(self, event: AgentEvent, error: BaseException) -> None:
+        """Add what a listener raised when it was called with this event."""
         try:
             text = repr(error)
         except Exception:  # a broken __repr__ must not hurt the run either

@@ -14,6 +14,9 @@ from course.marking.listen import Stop
 from course.marking.steps import CUT_SHORT, Fault, Frame
 from course.marking.verdict import Word
 
+_SLIPS = ("NameError", "UnboundLocalError", "TypeError", "ImportError", "ModuleNotFoundError")
+"""What says all there is to say: no rule of the lab explains it."""
+
 _STUB = re.compile(r"\bLab (\d+\.\d+): ")
 _ENDS = re.compile(r"""\n|['"]\)|['"]$""")
 
@@ -65,7 +68,7 @@ def from_fault(
     stub = missing_lab(place.checkpoint, fault)
     if stub is not None:
         return _not_written(place, lab, stub, where)
-    return Finding("red", 0, message.for_fault(expected, fault, printed, rule), where)
+    return Finding("red", 0, message.for_fault(expected, fault, printed, "" if fault.kind in _SLIPS else rule), where)
 
 
 def _not_written(place: Place, lab: str, stub: tuple[str, str], where: str | None) -> Finding:

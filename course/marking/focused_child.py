@@ -26,7 +26,7 @@ from course.marking.controls import equal_to_anything
 from course.marking.fault import describe
 from course.marking.focused import BACKENDS, FocusedRequest, function_id, parameters
 from course.marking.steps import COLLECT, CUT_SHORT, IMPORT, Fault, Frame, Outcome
-from course.marking.values import apart
+from course.marking.values import apart, without
 
 _OPTIONS = (
     "--noconftest",
@@ -138,8 +138,10 @@ class _Plugin:
         return report
 
     def pytest_assertrepr_compare(self, op: str, left: object, right: object) -> list[str] | None:
-        """The explanation of `assert came == expected`, as the tests are written; None leaves it to pytest."""
+        """The explanation of `came == expected` and of `part in came`, as the tests are written; None leaves it."""
         try:
+            if op == "in" and isinstance(left, str) and isinstance(right, str):
+                return without(right, left)
             return apart(left, right) if op == "==" else None
         except BaseException:
             return None

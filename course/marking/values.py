@@ -9,6 +9,9 @@ from typing import Any
 SHORT = 90
 """Characters of two values that stand side by side in one line."""
 
+ALIKE = 0.5
+"""How much two texts must have in common to be told word by word: 0 is nothing, 1 is all."""
+
 CAME = "came: "
 """What the first line begins with."""
 
@@ -19,6 +22,11 @@ def apart(came: Any, expected: Any) -> list[str]:
     """The lines. Raises what the values raise when they are shown or compared."""
     first, *rest = _lines(came, expected)
     return [CAME + first, *rest]
+
+
+def without(came: str, part: str) -> list[str]:
+    """The lines for a text that should have had `part` in it."""
+    return [f"{CAME}{came!r}, without {part!r}"]
 
 
 def _lines(came: Any, expected: Any) -> list[str]:
@@ -62,7 +70,10 @@ def _text(came: str, expected: str) -> list[str]:
     """By lines where there are some, else by words: a long text usually lacks one, or has one too many."""
     if "\n" in came + expected:
         return _diff(came.splitlines(), expected.splitlines())
-    return _diff(came.split(" "), expected.split(" "))
+    words = came.split(" "), expected.split(" ")
+    if difflib.SequenceMatcher(None, *words).ratio() < ALIKE:
+        return [repr(came), "instead of", repr(expected)]
+    return _diff(*words)
 
 
 def _diff(came: list[str], expected: list[str]) -> list[str]:

@@ -29,6 +29,7 @@ from course.agent import (
     MessageAcceptedEvent,
     ModelRequest,
     QueuedMessage,
+    QueuePolicy,
     RunEndEvent,
     RunResult,
     RunStartEvent,
@@ -110,13 +111,16 @@ def waiting(messages: Iterable[QueuedMessage]) -> list[str]:
     return [f"{each.kind}: {each.message.text}" for each in messages]
 
 
+ACCEPTED = "it was accepted"
+
+
 def refusal(ask: Callable[[], object]) -> str:
-    """What asking raises, as "AgentBusyError: its text"; "accepted" when it raises nothing."""
+    """What asking raises, as "AgentBusyError: its text"; ACCEPTED when it raises nothing."""
     try:
         ask()
     except CourseAgentError as error:
         return f"{type(error).__name__}: {error}"
-    return "accepted"
+    return ACCEPTED
 
 
 def spoil(messages: Any) -> None:
@@ -299,10 +303,13 @@ async def test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it
         runs = [agent.prompt("First")]
         assert "AgentBusyError" in refused[0], "a run is claimed before run_start tells of it"
         await runs[0]
-        assert came == ["accepted"], "run_end is told when the owner is gone, so its listener may start the next run"
+        assert came == [ACCEPTED], "run_end is told when the owner is gone, so its listener may start the next run"
         await second.asked.wait()
         assert "AgentBusyError" in refusal(lambda: agent.prompt("Third")), (
             "run 2 is active: run 1 clears its own record before run_end, and never the record of run 2"
+        )
+        assert said(agent.messages) == ["user: First", "assistant: One.", "user: Second"], (
+            "run 2 owns the transcript: run 1 keeps its result before it tells of run_end, and writes nothing after it"
         )
         second.release.set()
         result = await runs[1]
@@ -458,12 +465,12 @@ async def test_a_cancel_before_the_first_request_sends_none_and_spares_run_2() -
             if event.type == "run_start" and not accepted:
                 accepted.append(agent.cancel("never mind"))
 
-        agent.cancel("nothing runs yet")
+        assert agent.cancel("nothing runs yet") is False, "with no run there is nothing that cancel() could stop"
         agent.subscribe(stop_run_1)
         stream = agent.prompt("First")
         assert accepted == [True], "a run can be cancelled as soon as run_start tells of it"
-        assert agent.is_running, "cancel() asks; the run ends when it has settled, and nobody owns it before"
-        agent.cancel("again")
+        assert agent.is_running, "cancel() asks, and ends nothing itself: the run stays active until it has settled"
+        assert agent.cancel("again") is False, "the run was asked before: True says that this very call was accepted"
         result = await stream
         assert (result.status, result.reason) == ("cancelled", "never mind"), "the first cancel says why"
         assert len(model.requests) == 0, "cancelled before it asked, so the model is never asked"
@@ -641,7 +648,9 @@ async def test_a_run_that_is_cancelled_or_fails_reads_no_queue_and_leaves_none()
         agent.steer("C")
         broken.release.set()
         result = await stream
-        assert (result.status, waiting(result.dropped)) == ("failed", ["steering: C"]), "a failed run reads none either"
+        assert (result.status, waiting(result.dropped)) == ("failed", ["steering: C"]), (
+            "a failed run reads none either; it lists what waited in it, and nothing that an earlier run has left"
+        )
 
         stream = agent.prompt("Last")
         agent.cancel("stop")
@@ -721,6 +730,15 @@ async def test_one_steering_that_was_queued_while_idle_joins_the_next_prompt() -
         )
         assert doors[2:] == ["steering", "follow_up"], "the rest waits for its boundary"
 
+    model = ScriptedModel([say("1")])
+    async with in_time(), Agent(model=model, queues=QueuePolicy(outlive_run=True, one_at_a_time=False)) as agent:
+        agent.steer("A")
+        agent.steer("B")
+        await agent.prompt("Hi")
+        assert said(model.requests[0].messages) == ["user: Hi", "user: A", "user: B"], (
+            "how many a boundary takes is said by one_at_a_time; outlive_run says only who owns what waits"
+        )
+
 
 @pytest.mark.lab("9.6")
 async def test_what_waits_survives_cancel_failure_and_max_steps_until_it_is_cleared() -> None:
@@ -737,7 +755,7 @@ async def test_what_waits_survives_cancel_failure_and_max_steps_until_it_is_clea
         )
         agent.follow_up("A")
         agent.cancel("stop")
-        assert refusal(lambda: agent.follow_up("B")) == "accepted", "what is said after a cancel waits for the next run"
+        assert refusal(lambda: agent.follow_up("B")) == ACCEPTED, "what is said after a cancel waits for the next run"
         results = [await stream]
         assert waiting(agent.queued) == ["follow_up: A", "follow_up: B"], (
             "the Agent owns what waits, so it waits still when a run is over"
@@ -804,6 +822,11 @@ async def test_continue_reads_steering_first_and_needs_a_follow_up_after_a_finis
         assert doors == ["follow_up"], "it is told of as the follow-up it was queued as"
         assert waiting(agent.clear_queues()) == [], "a message that was said has left the queue"
 
+    model = ScriptedModel([say("Hello.")])
+    async with in_time(), Agent(model=model) as agent:
+        agent.steer("Hi")
+        assert refusal(agent.continue_) == ACCEPTED, "steering is looked at before the tail, and there may be none"
+
 
 @pytest.mark.lab("9.7")
 async def test_continue_refuses_what_it_cannot_go_on_with_and_changes_nothing() -> None:
@@ -853,7 +876,9 @@ async def test_an_async_listener_hears_in_order_and_nobody_waits_for_it() -> Non
         stream = agent.prompt("Hi")
         result = await stream
         assert result.status == "completed", "the run awaits no listener: a slow one would hold it up"
-        assert await comes(other_done), "each async listener is awaited on its own: a slow one holds up no other"
+        assert await comes(other_done), (
+            "what each async listener returns is awaited, on its own: a slow one holds up no other"
+        )
         assert types(heard) == [], "a listener gets its next event when it is done with the last"
         gate.set()
         assert await comes(done), "all that an async listener returned is awaited, also after the run"
@@ -1005,7 +1030,9 @@ async def test_a_message_is_refused_when_it_is_queued_and_not_stranded_later() -
         assert (agent.is_running, len(agent.messages)) == (False, 6), "a refused prompt() claims nothing, adds nothing"
         assert waiting(agent.queued) == ["steering: Three"], "a refused prompt() takes nothing that waits"
         result = await agent.continue_()
-        assert (result.status, result.final_text) == ("completed", "3"), "the message that waits gets the room it has"
+        assert (result.status, result.error, result.final_text) == ("completed", None, "3"), (
+            "the message that waits was promised its place and one for its answer; an answer without calls is one"
+        )
 
         assert "AgentLimitError" in refusal(lambda: agent.prompt("Four")), "a full transcript takes no prompt"
         assert "AgentLimitError" in refusal(lambda: agent.follow_up("Four")), "nor anything that would need one later"
@@ -1142,9 +1169,10 @@ async def test_wait_idle_looks_again_because_a_listener_may_have_started_run_2()
         in_time("wait_idle() does not return, or never lets others run"),
         Agent(model=ScriptedModel([say("One."), second])) as agent,
     ):
+        parts = PublicParts(agent)
 
         async def wait() -> None:
-            await wait_idle(cast(Agent, PublicParts(agent)))
+            await wait_idle(cast(Agent, parts))
             woken.append(agent.is_running)
 
         def start_run_2(event: AgentEvent) -> None:
@@ -1158,5 +1186,8 @@ async def test_wait_idle_looks_again_because_a_listener_may_have_started_run_2()
             await second.asked.wait()
             await a_while()
             assert woken == [], "run 1 has ended and run 2 is active: an agent that works is not idle"
+            looks = parts.looks
+            await a_while()
+            assert parts.looks == looks, "it waits for the end of run 2 as it did for that of run 1, and looks no more"
             second.release.set()
         assert woken == [False], "run 2 has settled, so the waiter returns"

@@ -246,6 +246,15 @@ class TestMessages:
         message = mark(checkpoint, tmp_path / "agent.py", source=source, notebook=False).labs[0].message or ""
         assert message.endswith("Why: Each counter has its own value."), message
 
+    def test_a_slip_is_told_without_a_rule_that_does_not_explain_it(self, tmp_path: Path) -> None:
+        stated = '():\n    """Each counter\n    has its own value."""\n    assert Counter().add'
+        test = toy.TEST.replace("():\n    assert Counter().add", stated, 1)
+        checkpoint = toy.lay(tmp_path / "home", test=test)
+        source = toy.replaced("self.value = 0", "self.value = nought").encode()
+        message = mark(checkpoint, tmp_path / "agent.py", source=source, notebook=False).labs[0].message or ""
+        assert "Came: NameError: name 'nought' is not defined" in message
+        assert "Why" not in message
+
     def test_a_function_that_gives_none_is_guessed(self, marked: Marker) -> None:
         test = marked(toy.replaced("        return self.value\n", "")).labs[0].message or ""
         assert "Came: None instead of 2" in test

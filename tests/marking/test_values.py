@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from course.marking.values import apart
+from course.marking.values import apart, without
 
 LONG = "run_start message_accepted tool_call assistant_message tool_start tool_end turn_end text_delta run_end"
 MANY = [f"message number {number}" for number in range(9)]
@@ -41,3 +41,12 @@ def test_a_value_that_cannot_be_shown_raises_what_it_raises() -> None:
 
     with pytest.raises(KeyError):
         apart(Mute(), 1)
+
+
+def test_texts_that_have_little_in_common_are_shown_whole() -> None:
+    other = "AgentBusyError: " + "one run owns the transcript, so wait for it or steer it. " * 2
+    assert apart(LONG, other) == [f"came: {LONG!r}", "instead of", repr(other)]
+
+
+def test_a_text_that_lacks_something_is_shown_with_what_it_lacks() -> None:
+    assert without("it was accepted", "AgentIdleError") == ["came: 'it was accepted', without 'AgentIdleError'"]

@@ -163,6 +163,16 @@ TWO_RUNS = [
     ),
     Mistake(
         lab="9.2",
+        name="keeps the run's transcript after run_end was told",
+        why="A listener of run_end has started run 2, and its input is overwritten by what run 1 ended with.",
+        replace=[
+            ("self._messages = result.messages", "pass"),
+            ("run.stream.close(result)", "run.stream.close(result); self._messages = result.messages"),
+        ],
+        red="test_a_run_end_listener_may_start_run_2_and_the_end_of_run_1_leaves_it_alone",
+    ),
+    Mistake(
+        lab="9.2",
         name="reduces the event and forgets to keep the state",
         why="The agent's state stays idle for ever, and every screen that reads it shows an agent that does nothing.",
         replace=[("self._state = reduce_agent_state(self._state, event)", "reduce_agent_state(self._state, event)")],
@@ -339,6 +349,18 @@ THREE_EXITS = [
 ]
 
 CANCEL = [
+    Mistake(
+        lab="9.4",
+        name="says that every cancel was accepted",
+        why="Whoever asks second believes that the run will give their reason.",
+        replace=[
+            (
+                "return self._active is not None and self._active.signal.cancel(reason)",
+                "return self._active is not None and (self._active.signal.cancel(reason) or True)",
+            )
+        ],
+        red="test_a_cancel_before_the_first_request_sends_none_and_spares_run_2",
+    ),
     Mistake(
         lab="9.4",
         name="frees the owner when the cancel is asked for",
@@ -555,6 +577,13 @@ BOUNDARIES = [
 OUTLIVING = [
     Mistake(
         lab="9.6",
+        name="takes one message because the agent owns them",
+        why="Who owns what waits and how many a boundary takes are two questions, and a policy answers each.",
+        replace=[("if self._policy.one_at_a_time:", "if self._policy.outlive_run:")],
+        red="test_one_steering_that_was_queued_while_idle_joins_the_next_prompt",
+    ),
+    Mistake(
+        lab="9.6",
         name="takes all that waits at a boundary",
         why="The model answers the last one, and the others have no answer of their own.",
         replace=[("taken = taken[:1]", "taken = taken[:]")],
@@ -660,6 +689,13 @@ OUTLIVING = [
 ]
 
 CONTINUE = [
+    Mistake(
+        lab="9.7",
+        name="refuses an empty transcript before it looks at what waits",
+        why="Steering that waits is something to go on with, whatever the transcript holds.",
+        replace=[("if not inputs and tail is None:", "if tail is None:")],
+        red="test_continue_reads_steering_first_and_needs_a_follow_up_after_a_finished_answer",
+    ),
     Mistake(
         lab="9.7",
         name="takes a failed answer for a finished one",
@@ -978,6 +1014,24 @@ LIMITS = [
 ]
 
 WAIT_IDLE = [
+    Mistake(
+        lab="9.10",
+        name="waits for one event, made once, again and again",
+        why="Once set, it waits for nothing any more: during run 2 it looks and looks, and burns the processor.",
+        replace=[
+            (
+                """
+                while agent.is_running:
+                    ended = anyio.Event()
+                """,
+                """
+                ended = anyio.Event()
+                while agent.is_running:
+                """,
+            )
+        ],
+        red="test_wait_idle_looks_again_because_a_listener_may_have_started_run_2",
+    ),
     Mistake(
         lab="9.10",
         name="looks once and waits for one run_end",
