@@ -6,8 +6,10 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -29,7 +31,8 @@ class Ready:
         """Start what runs the focused tests and, unless `kernel` is None, what runs the notebook."""
         self._stack = contextlib.ExitStack()
         self.group = Group()
-        name = Path(tempfile.gettempdir(), f"course-{secrets.token_hex(6)}")
+        with _undisturbed():  # the first time it is asked for, the folder is tried with a file
+            name = Path(tempfile.gettempdir(), f"course-{secrets.token_hex(6)}")
         self._remove = weakref.finalize(self, _remove, name)  # before it is there: Ctrl-C may come at any moment
         name.mkdir(mode=0o700)
         with contextlib.ExitStack() as stack:
@@ -68,6 +71,16 @@ class Ready:
         """End the processes and remove the folder. May be called twice."""
         self._stack.close()
         self._remove()
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Have Ctrl-C and its like wait until the block is left."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _remove(folder: Path) -> None:
