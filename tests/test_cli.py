@@ -85,6 +85,13 @@ class TestPractice:
         assert (here / "elsewhere/agent.py").exists()
         assert "course checkpoint 42 --in elsewhere" in done.stdout
 
+    def test_the_next_command_can_be_typed_whatever_the_folder_is_called(self, course: Course, here: Path) -> None:
+        done = course("practice", "42", "--into", "my lab", columns=40)
+        assert "\n  course checkpoint 42 --in 'my lab'\n" in done.stdout
+
+    def test_inside_of_the_practice_folders_it_lays_beside_the_others(self, course: Course, practice: Path) -> None:
+        assert "kept     42/agent.py" in course("practice", "42", cwd=practice.parent).stdout
+
     def test_an_unknown_checkpoint_is_wrong_usage_and_names_those_there_are(self, course: Course) -> None:
         done = course("practice", "13")
         assert done.returncode == 2
@@ -185,6 +192,13 @@ class TestCheckpoint:
     def test_inside_the_practice_folder_no_number_is_needed(self, course: Course, practice: Path) -> None:
         (practice / "agent.py").write_text(toy.SOLUTION)
         assert course("checkpoint", cwd=practice).returncode == 0
+
+    def test_a_file_that_cannot_be_imported_is_told_as_that(self, course: Course, practice: Path) -> None:
+        (practice / "agent.py").write_text("def (")
+        done = course("checkpoint", "42")
+        assert "\nagent.py cannot be imported\nExpected: agent.py to be Python." in done.stdout
+        assert "see 42.1" in done.stdout
+        assert done.stdout.endswith("Next: mend agent.py, then type  course checkpoint 42\n")
 
     def test_what_cannot_be_marked_ends_with_3(self, course: Course, practice: Path, tmp_path: Path) -> None:
         toy.at(tmp_path / "home").notebook.write_text("")

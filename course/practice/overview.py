@@ -16,6 +16,9 @@ from course.practice import progress
 from course.practice.folder import practice_folder
 from course.practice.progress import Progress
 
+WIDE = 60
+"""Columns from which on there is room for everything about a checkpoint."""
+
 
 class Standing(msgspec.Struct, frozen=True):
     """One checkpoint as it stands. `is_laid` says whether its practice folder is there."""
@@ -68,13 +71,15 @@ def next_step(standings: list[Standing]) -> Step:
 
 
 def show(console: Console, standings: list[Standing]) -> None:
-    """Print the table and the next command."""
+    """Print the table and the next command. Where the terminal is narrow, bars and minutes go before titles wrap."""
+    is_wide = console.width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("NN", "Checkpoint", "Labs green", "", "Minutes"):
+    for name in ("NN", "Checkpoint", *(("Labs green", "", "Minutes") if is_wide else ("Labs green",))):
         table.add_column(name, justify="right" if name == "Minutes" else "left", no_wrap=name != "Checkpoint")
     for one in standings:
         checkpoint = one.checkpoint
-        table.add_row(checkpoint.id, checkpoint.title, _bar(one), _words(one), str(checkpoint.minutes))
+        cells = (_bar(one), _words(one), str(checkpoint.minutes)) if is_wide else (_words(one),)
+        table.add_row(checkpoint.id, checkpoint.title, *cells)
     console.print(table)
     console.print()
     console.print(next_step(standings), highlight=False, crop=False)

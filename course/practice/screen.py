@@ -48,11 +48,11 @@ class Screen:
     def _body(self, view: View) -> Iterator[RenderableType]:
         if view.page == "hints" and view.hints is not None:
             yield hints.render(view.hints, *_steps(view, view.hints), is_short=True)
+        elif view.page == "list" and view.verdict is not None:
+            yield rows(view.verdict, view.checkpoint, self._cells, self._console.width)
         elif view.broken is not None:
             of = view.checkpoint.find_lab(view.broken.lab)
             yield _visible(detail(view.broken, of, self._cells, whole=True))
-        elif view.page == "list" and view.verdict is not None:
-            yield rows(view.verdict, view.checkpoint, self._cells, self._console.width)
         elif view.shown is not None:
             yield _lab(view, view.shown, self._cells)
 
@@ -154,6 +154,8 @@ def _steps(view: View, found: Hints) -> tuple[RenderableType, RenderableType]:
 def _keys(view: View) -> Text:
     is_page = view.page != "lab"
     keys = [("h", "next hint" if view.page == "hints" else "hint")]
+    if view.page == "hints" and view.hints is not None and not view.hints.left:
+        keys = []
     if view.shown is not None and view.shown.is_green and view.next is not None:
         keys.append(("n", "next lab"))
     keys += [("b", "back to the lab")] if is_page else []

@@ -141,6 +141,12 @@ class TestReset:
         assert listed.stdout.startswith(f"{backup.name}  agent.py\n")
         assert agent_py.read_text() == desk.starter()
 
+    @pytest.mark.parametrize("what", [("--list",), ("--restore", "2026")])
+    def test_a_backup_is_of_no_one_lab(self, course: Course, what: tuple[str, ...]) -> None:
+        done = course("reset", "--lab", "42.2", *what)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"Leave the lab out:\n  course reset 42 {' '.join(what)}" in done.stderr
+
     def test_a_backup_that_is_not_there_changes_nothing(self, course: Course, agent_py: Path) -> None:
         done = course("reset", "42", "--restore", "yesterday")
         assert done.returncode == 2
@@ -310,6 +316,13 @@ def test_on_a_terminal_keys_and_saves_lead_from_the_first_lab_to_the_end(
     assert terminal.process.wait(SAFETY) == 0
     assert terminal.is_as_before()
     assert nothing_is_left(here)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGWINCH, signal.SIGCONT], ids=["resized", "continued"])
+def test_what_the_terminal_has_lost_is_drawn_again(terminal: Terminal, signum: signal.Signals) -> None:
+    terminal.wait_for("q\x1b[0m quit")
+    terminal.process.send_signal(signum)
+    terminal.wait_for("0 of 2 labs are green")
 
 
 def test_ctrl_c_on_a_terminal_ends_it_and_gives_the_terminal_back(terminal: Terminal, here: Path) -> None:

@@ -51,3 +51,10 @@ def test_the_next_command_is_in_one_piece_however_narrow_the_terminal() -> None:
     file = io.StringIO()
     overview.show(Console(file=file, width=60), [standing("02", "1.1")])
     assert file.getvalue().endswith("\nNext: to go on with lab 1.2, Second, type\n  course checkpoint 02\n")
+
+
+def test_on_a_narrow_terminal_titles_stay_on_one_line() -> None:
+    file = io.StringIO()
+    overview.show(Console(file=file, width=40), [standing("09", "1.1")])
+    row = file.getvalue().splitlines()[1]
+    assert row.split() == ["09", "Title", "09", "1", "of", "2"]

@@ -195,6 +195,18 @@ def test_the_hints_name_the_way_back(checkpoint: Checkpoint) -> None:
     assert "b back to the lab" in "\n".join(plain(page))
 
 
+def test_after_the_last_hint_no_next_one_is_offered(checkpoint: Checkpoint) -> None:
+    page = pages(checkpoint)[3]
+    assert page.hints is not None
+    assert "next hint" not in "\n".join(plain(page))
+    assert "h next hint" in "\n".join(plain(replace(page, hints=replace(page.hints, seen=0))))
+
+
+def test_the_list_is_shown_of_a_file_that_cannot_be_imported_too(checkpoint: Checkpoint) -> None:
+    text = "\n".join(plain(view(checkpoint, verdict=no_import(), page="list")))
+    assert "see 42.1" in text
+
+
 def test_a_green_labs_hints_do_not_ask_to_write_it(checkpoint: Checkpoint) -> None:
     page = pages(checkpoint)[3]
     assert page.hints is not None
