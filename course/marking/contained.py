@@ -207,8 +207,9 @@ class Contained:
         import psutil
 
         family = {self._process.pid} if self._process.poll() is None else set()
-        for process in psutil.process_iter():
+        for pid in psutil.pids():  # not process_iter(): it remembers processes whose number another one has by now
             with contextlib.suppress(psutil.Error, OSError):
+                process = psutil.Process(pid)
                 is_orphan = self._is_orphan(process)
                 below = is_orphan or process.pid in family or process.ppid() in family
                 is_alive = is_orphan or process.status() != psutil.STATUS_ZOMBIE  # a dead orphan is ours to bury
