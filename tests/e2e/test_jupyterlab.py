@@ -227,28 +227,6 @@ def test_an_empty_folder_becomes_a_desk_with_notebook_and_agent_py_side_by_side(
     expect(page.locator(".jp-Dialog, .Toastify__toast")).to_have_count(0)
 
 
-def test_a_click_on_the_place_to_look_at_shows_that_line_and_leaves_the_notebook_in_view(
-    desk: Desk, context: BrowserContext
-) -> None:
-    desk.save(STARTER)
-    page = open_page(context, desk)
-    run_cell(page, "%load_ext course")
-    run_cell(page, "%mark 9.1")
-    place = page.locator(PANEL).get_by_role("button", name="agent.py, line ")
-    place.click()
-    assert "NotImplementedError" in goes_there(page, place, STARTER)
-    expect(page.locator(".jp-Dialog")).to_have_count(0)
-
-    desk.save(f"{SOLUTION}\n\n{MISTAKE}")
-    page.get_by_role("button", name="Mark again").click()
-    place = page.locator(PANEL).get_by_role("button", name=f"{CHECKPOINT.test.name}, line ")
-    place.click()
-    assert "assert" in goes_there(page, place, CHECKPOINT.test.read_text(encoding="utf-8"))
-    expect(page.locator(NOTEBOOK)).to_be_visible()
-    with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/workspaces/" in answer.url):
-        page.get_by_role("tab", name=CHECKPOINT.test.name).locator(".lm-TabBar-tabCloseIcon").click()
-
-
 def goes_there(page: Page, place: Locator, source: str) -> str:
     """The line of `source` that `place` names, once it has the cursor; there are lines in view below it."""
     number = int((place.text_content() or "").split()[-1])
@@ -373,6 +351,29 @@ def test_the_server_is_set_to_ask_nobody_outside(desk: Desk, context: BrowserCon
     assert config["extensionManager"]["can_install"] is False
     assert desk.ask("/lab/api/update") == {"notification": None}
     assert desk.ask("/lab/api/news") == {"news": []}
+
+
+def test_a_click_on_the_place_to_look_at_shows_that_line_and_leaves_the_notebook_in_view(
+    desk: Desk, context: BrowserContext
+) -> None:
+    """The last one at this desk: it leaves another file in front of agent.py, and JupyterLab remembers that."""
+    desk.save(STARTER)
+    page = open_page(context, desk)
+    run_cell(page, "%load_ext course")
+    run_cell(page, "%mark 9.1")
+    place = page.locator(PANEL).get_by_role("button", name="agent.py, line ")
+    place.click()
+    assert "NotImplementedError" in goes_there(page, place, STARTER)
+    expect(page.locator(".jp-Dialog")).to_have_count(0)
+
+    desk.save(f"{SOLUTION}\n\n{MISTAKE}")
+    page.get_by_role("button", name="Mark again").click()
+    place = page.locator(PANEL).get_by_role("button", name=f"{CHECKPOINT.test.name}, line ")
+    place.click()
+    assert "assert" in goes_there(page, place, CHECKPOINT.test.read_text(encoding="utf-8"))
+    expect(page.locator(NOTEBOOK)).to_be_visible()
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/workspaces/" in answer.url):
+        page.get_by_role("tab", name=CHECKPOINT.test.name).locator(".lm-TabBar-tabCloseIcon").click()
 
 
 def test_nothing_runs_on_and_nothing_lies_about_once_it_is_stopped(tmp_path: Path) -> None:
