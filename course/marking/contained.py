@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from course.catalog import PACKAGE
+from course.marking.child import PR_SET_CHILD_SUBREAPER
 from course.marking.steps import END_OF_DUMP, Frame
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ _BOOT = (
 )
 
 Event = Literal["silent", "gone", "flooded"]
-
-PR_SET_CHILD_SUBREAPER = 36
 
 CLOCKS_MAY_DIFFER = 1.0
 """Seconds: the time at which a process began is told in ticks since the machine started."""

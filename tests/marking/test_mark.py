@@ -238,20 +238,22 @@ class TestMessages:
         assert (lab.where or "").endswith(f"agent.py:{line}")
         assert "had not ended after 2 seconds" in (lab.message or "")
 
-    def test_a_test_that_says_no_why_gives_the_rule_it_stands_for(self, tmp_path: Path) -> None:
+    def _with_a_rule(self, tmp_path: Path, wrong: str) -> str:
+        """What is said of a counter whose value is `wrong`, by a test that states its rule and no reason."""
         stated = '():\n    """Each counter\n    has its own value."""\n    assert Counter().add'
-        test = toy.TEST.replace("():\n    assert Counter().add", stated, 1)
-        checkpoint = toy.lay(tmp_path / "home", test=test)
-        source = toy.replaced("self.value = 0", "raise KeyError").encode()
-        message = mark(checkpoint, tmp_path / "agent.py", source=source, notebook=False).labs[0].message or ""
-        assert message.endswith("Why: Each counter has its own value."), message
+        checkpoint = toy.lay(tmp_path / "home", test=toy.TEST.replace("():\n    assert Counter().add", stated, 1))
+        source = toy.replaced("self.value = 0", wrong).encode()
+        return mark(checkpoint, tmp_path / "agent.py", source=source, notebook=False).labs[0].message or ""
+
+    def test_a_test_that_says_no_why_gives_the_rule_it_stands_for(self, tmp_path: Path) -> None:
+        assert (
+            self._with_a_rule(tmp_path, "raise KeyError")
+            .split("\nCalled:")[0]
+            .endswith("Why: Each counter has its own value.")
+        )
 
     def test_a_slip_is_told_without_a_rule_that_does_not_explain_it(self, tmp_path: Path) -> None:
-        stated = '():\n    """Each counter\n    has its own value."""\n    assert Counter().add'
-        test = toy.TEST.replace("():\n    assert Counter().add", stated, 1)
-        checkpoint = toy.lay(tmp_path / "home", test=test)
-        source = toy.replaced("self.value = 0", "self.value = nought").encode()
-        message = mark(checkpoint, tmp_path / "agent.py", source=source, notebook=False).labs[0].message or ""
+        message = self._with_a_rule(tmp_path, "self.value = nought")
         assert "Came: NameError: name 'nought' is not defined" in message
         assert "Why" not in message
 
